@@ -1,0 +1,44 @@
+"""The one decorator and the one choke point of compiled code.
+
+A routine compiles on its first call, once for every combination of argument types. Numba's types
+tell writable from read-only arrays and C order from strided, so every wrapper passes its inputs
+through `frozen` and its scalars through `float` or `int`: then a routine has one signature,
+compiles once and is found again in the cache by the next process.
+"""
+
+import numba
+import numpy as np
+
+DISPATCHERS = []
+
+
+def compiled(function):
+    """Compile ``function`` on first use, without the GIL, and keep the result on disk if possible.
+
+    Every dispatcher is appended to `DISPATCHERS`, so that signatures and cache misses can be
+    counted.
+    """
+    try:
+        dispatcher = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:
+        # Numba found no directory to write to (a read-only installation): compile in every process.
+        dispatcher = numba.njit(nogil=True)(function)
+    DISPATCHERS.append(dispatcher)
+    return dispatcher
+
+
+def frozen(a):
+    """Read-only, aligned, C-contiguous float64 view of ``a``; a copy only where that is needed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein._jit._compile import frozen
+    >>> b = frozen(np.arange(6).reshape(2, 3).T)
+    >>> b.dtype, b.flags.c_contiguous, b.flags.writeable
+    (dtype('float64'), True, False)
+    """
+    # np.require looks at the flags before it copies, and "E" turns subclasses into plain arrays.
+    view = np.require(a, np.float64, "CAE").view()
+    view.flags.writeable = False
+    return view
