@@ -1,0 +1,53 @@
+# Needs make and Python >= 3.11, nothing else. Each target makes `.venv` when it is absent and
+# installs into it the package (editable) with the extra the target needs, again whenever
+# pyproject.toml changes. `make PYTHON=...` makes `.venv` with another interpreter.
+
+PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '' 2>/dev/null && break; done; echo $$p)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-all lint docs clean
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.installed-plot
+	$(BIN)/python examples/demo.py
+
+# Two workers with one thread each: threads of BLAS and numba would compete for the same cores.
+test test-all: export OPENBLAS_NUM_THREADS = 1
+test test-all: export OMP_NUM_THREADS = 1
+test test-all: export NUMBA_NUM_THREADS = 1
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2
+
+test-all: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2 -m "slow or not slow" --cov
+
+lint: $(VENV)/.installed-lint
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+docs: $(VENV)/.installed-doc
+	$(BIN)/python -m sphinx -W --keep-going -b html doc doc/_build/html
+	@echo "Open doc/_build/html/index.html"
+
+# Leaves `.venv`, which is slow to make again.
+clean:
+	rm -rf build dist *.egg-info doc/_build doc/generated .coverage .coverage.* .hypothesis
+	rm -rf .mypy_cache .pytest_cache .ruff_cache
+	find skstein tests examples doc -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.installed-%: pyproject.toml $(VENV)/pyvenv.cfg
+	@echo "Installing skstein[$*] into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "skstein needs Python 3.11 or newer, and '$(PYTHON)' is not:" \
+	         "install one, or name it with make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Making $(VENV) with $(PYTHON) ..."
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	    echo "'$(PYTHON) -m venv' failed: on Debian and Ubuntu install python3-venv" >&2; exit 1; }
