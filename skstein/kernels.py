@@ -121,9 +121,9 @@ class RBF(_Radial):
     ----------
     bandwidth : "dim", "median" or float, default="dim"
         ``h``, in the units of the points. "dim": h^2 = d, right for points with unit covariance.
-        "median": h^2 = median of the squared distances of distinct points / (2 log(m + 1)), so that
-        a point's neighbours weigh about as much as itself (Liu & Wang 2016); it is h^2 = d while
-        there are no two different points.
+        "median": h^2 = median of the squared distances between the m points / (2 log(m + 1)), so
+        that a point's neighbours weigh about as much as itself (Liu & Wang 2016); from at most
+        1000 evenly spaced points, and h^2 = d while no two points differ.
 
     Raises
     ------
@@ -149,6 +149,7 @@ class RBF(_Radial):
     def fixed(self, points):
         dim = points.shape[1]
         if _is_rule(self.bandwidth, "median"):
+            points = points[:: max(1, -(-len(points) // 1000))]
             squares = np.median(pdist(points, "sqeuclidean")) if len(points) > 1 else 0.0
             h2 = squares / (2.0 * np.log(len(points) + 1.0)) if squares > 0.0 else float(dim)
         else:
