@@ -100,8 +100,8 @@ def normal_mixture_quantile(means, stds, weights, q):
     >>> import numpy as np
     >>> from skstein._jit.predict import normal_mixture_quantile
     >>> means, stds, weights = np.array([[-1.0, 1.0]]), np.ones(2), np.full(2, 0.5)
-    >>> normal_mixture_quantile(means, stds, weights, np.array([0.5]))
-    array([[0.]])
+    >>> normal_mixture_quantile(means, stds, weights, np.array([0.05, 0.95])).round(4)
+    array([[-2.2908,  2.2908]])
     """
     means, q = frozen(means), np.asarray(q, dtype=np.float64)
     tail = np.minimum(q, 1.0 - q)
@@ -262,9 +262,9 @@ def _normal_mixture_quantile(means, stds, weights, tail, z_tail, sign, quantiles
                     high = x
                 else:
                     low = x
-                # A Newton step that leaves the bracket, or does not halve the last step, gives way to bisection.
+                # Bisection takes over where a Newton step leaves the bracket or does not halve.
                 newton = x - excess / density if density > 0.0 else math.inf
-                if low < newton < high and abs(newton - x) <= 0.5 * step:
+                if low <= newton <= high and abs(newton - x) <= 0.5 * step:
                     step = abs(newton - x)
                     x = newton
                 else:

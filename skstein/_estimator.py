@@ -1,0 +1,407 @@
+"""What every estimator shares: from data to a posterior, and from a posterior to predictions.
+
+An estimator builds a target, hands it to `skstein.inference.infer` and keeps the particles. All its
+predictions are averages over them: an estimator only says, in `_particle_outputs(X, theta)`, what
+each particle predicts for a block of rows, and the mixins below do the averaging block by block.
+"""
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._blocks import row_blocks
+from ._jit.predict import log_mean_proba, mean_entropy, normal_mixture_quantile
+from ._random import as_generator
+from ._validation import check_fractions
+from .inference import infer, resolve_engine
+from .posterior import weighted_quantile
+
+
+class BayesianEstimator(BaseEstimator):
+    """Base class: parameters that may be names, inference, and a walk over the rows of X."""
+
+    # Parameters that may be a name, and what turns the name into an instance with its defaults.
+    _named_parameters = {"inference": resolve_engine}
+
+    def set_params(self, **params):
+        """Set the parameters of this estimator and of what it contains.
+
+        A parameter given by name, such as ``inference="pmd"`` or ``prior="normal"``, becomes an
+        instance of its own when a nested parameter arrives, so that a grid may hold both
+        ``inference`` and ``inference__n_particles``.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters, nested ones as ``<component>__<parameter>``.
+
+        Returns
+        -------
+        self : estimator instance
+
+        Raises
+        ------
+        ValueError
+            If a name or a nested parameter is unknown.
+        TypeError
+            If a component is a class instead of an instance.
+        """
+        components = {key.partition("__")[0] for key in params if "__" in key}
+        for name in sorted(components & self._named_parameters.keys()):
+            value = params.get(name, getattr(self, name))
+            if isinstance(value, str | type):
+                params[name] = self._named_parameters[name](value)
+        return super().set_params(**params)
+
+    def _infer(self, target, bijection):
+        """Run the engine on `target`, and keep the posterior in the coordinates of `bijection`."""
+        self.inference_ = resolve_engine(self.inference)
+        posterior = infer(
+            target,
+            self.inference_,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            callback=_ProgressLines(type(self).__name__) if self.verbose else None,
+        )
+        self.posterior_ = posterior.pushed(bijection, target.names)
+        self.n_iter_ = posterior.n_iter
+
+    def _over_rows(self, X, function, theta=None, weights=None):
+        """Concatenate ``function(outputs, weights)`` over blocks of the rows of X.
+
+        The outputs are those of the posterior's particles, or of those given.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        if theta is None:
+            theta, weights = self.posterior_.particles, self.posterior_.weights
+        blocks = row_blocks(len(X), 8 * len(theta) * self._n_outputs)
+        return np.concatenate(
+            [function(self._particle_outputs(X[rows], theta), weights) for rows in blocks]
+        )
+
+
+class _ProgressLines:
+    """Callback of an engine that prints one line for each tenth of the run."""
+
+    def __init__(self, label):
+        self.label = label
+        self.tenths = 0
+
+    def __call__(self, iteration, total, make_posterior, info):
+        tenths = 10 * iteration // total
+        if tenths > self.tenths:
+            self.tenths = tenths
+            print(f"[{self.label}] iteration {iteration} of {total}")
+        return False
+
+
+class BayesianClassifierMixin(ClassifierMixin):
+    """Predictions of a classifier, all averages over the particles.
+
+    The estimator's ``_particle_outputs(X, theta)`` returns the log-odds of the second class, of
+    shape (n, m), when there are two classes, else unnormalised log probabilities of shape
+    (n, m, n_classes).
+    """
+
+    @property
+    def _n_outputs(self):
+        return len(self.classes_)
+
+    def predict_log_proba(self, X):
+        """Logarithm of `predict_proba`, exact in the tails.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n_samples, n_classes)
+        """
+        return self._over_rows(X, log_mean_proba)
+
+    def predict_proba(self, X):
+        """Class probabilities, averaged over the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def decision_function(self, X):
+        """Log-odds of the averaged probability (two classes), or its logarithm (more classes).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        log_proba = self.predict_log_proba(X)
+        return log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
+
+    def predict(self, X):
+        """Class of the largest averaged probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+        """
+        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
+
+    def predict_quantiles(self, X, q):
+        """Quantiles, over the posterior, of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        q : float or array-like of shape (n_quantiles,)
+            From 0 to 1.
+
+        Returns
+        -------
+        quantiles : ndarray of shape (n_samples, n_classes, n_quantiles)
+
+        Raises
+        ------
+        ValueError
+            If ``q`` leaves [0, 1].
+        """
+        q = check_fractions(q, "q")
+
+        def quantiles(logits, weights):
+            by_particle = np.moveaxis(_probabilities(logits), 1, 0)
+            return np.moveaxis(weighted_quantile(by_particle, weights, q), 0, -1)
+
+        return self._over_rows(X, quantiles)
+
+    def predict_interval(self, X, level=0.9):
+        """Central credible interval of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        level : float, default=0.9
+            Posterior probability of the interval, from 0 to 1.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, n_classes, 2)
+            Lower and upper end.
+
+        Raises
+        ------
+        ValueError
+            If ``level`` leaves [0, 1].
+        """
+        return self.predict_quantiles(X, _ends(level))
+
+    def sample_predictive(self, X, n_samples=1, random_state=None):
+        """Draw labels from the posterior predictive distribution.
+
+        Each column comes from one particle, so it is a joint draw of the labels of all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int, RandomState instance or None, default=None
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples_X, n_samples)
+        """
+        check_is_fitted(self)
+        rng = as_generator(random_state)
+        theta = self.posterior_.sample(n_samples, rng)
+
+        def draw(logits, weights):
+            cumulative = np.cumsum(_probabilities(logits), axis=2)[:, :, :-1]
+            uniform = rng.random(cumulative.shape[:2])
+            return np.sum(uniform[:, :, None] > cumulative, axis=2)
+
+        return self.classes_[self._over_rows(X, draw, theta)]
+
+    def predict_uncertainty(self, X):
+        """Entropy of the prediction, split into noise of the label and ignorance of the model.
+
+        ``epistemic`` is the mutual information between label and parameters: what more data could
+        take away.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        uncertainty : :class:`~sklearn.utils.Bunch`
+            ``total``, ``aleatoric`` and ``epistemic``, ndarrays of shape (n_samples,), in nats;
+            the first is the sum of the others.
+        """
+
+        def entropies(logits, weights):
+            log_proba = log_mean_proba(logits, weights)
+            proba = np.exp(log_proba)
+            total = -np.sum(proba * np.where(proba > 0.0, log_proba, 0.0), axis=1)
+            return np.column_stack([total, mean_entropy(logits, weights)])
+
+        total, aleatoric = self._over_rows(X, entropies).T
+        # Rounding alone can turn the order round where all particles agree.
+        epistemic = np.maximum(total - aleatoric, 0.0)
+        return Bunch(total=aleatoric + epistemic, aleatoric=aleatoric, epistemic=epistemic)
+
+
+class BayesianRegressorMixin(RegressorMixin):
+    """Predictions of a regressor whose outcome is normal given a particle: a mixture of normals.
+
+    The estimator's ``_particle_outputs(X, theta)`` returns the means, of shape (n, m), and the
+    variances of the noise, of shape (m,).
+    """
+
+    _n_outputs = 1
+
+    def predict(self, X, return_std=False):
+        """Mean of the outcome, averaged over the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the standard deviation of the outcome, noise included, too.
+
+        Returns
+        -------
+        y_mean : ndarray of shape (n_samples,)
+        y_std : ndarray of shape (n_samples,)
+            Only if ``return_std``; in units of y.
+        """
+        mean, explained, noise = self._moments(X)
+        return (mean, np.sqrt(explained + noise)) if return_std else mean
+
+    def predict_quantiles(self, X, q):
+        """Quantiles of the outcome: exact ones of the mixture of normals over the particles.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        q : float or array-like of shape (n_quantiles,)
+            From 0 to 1.
+
+        Returns
+        -------
+        quantiles : ndarray of shape (n_samples, n_quantiles)
+            In units of y.
+
+        Raises
+        ------
+        ValueError
+            If ``q`` leaves [0, 1].
+        """
+        q = check_fractions(q, "q")
+        return self._over_rows(
+            X, lambda outputs, w: normal_mixture_quantile(outputs[0], np.sqrt(outputs[1]), w, q)
+        )
+
+    def predict_interval(self, X, level=0.9):
+        """Central prediction interval of the outcome.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        level : float, default=0.9
+            Probability that the outcome falls in the interval, from 0 to 1.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2)
+            Lower and upper end, in units of y.
+
+        Raises
+        ------
+        ValueError
+            If ``level`` leaves [0, 1].
+        """
+        return self.predict_quantiles(X, _ends(level))
+
+    def sample_predictive(self, X, n_samples=1, random_state=None):
+        """Draw outcomes from the posterior predictive distribution.
+
+        Each column comes from one particle, so it is a joint draw of the outcomes of all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int, RandomState instance or None, default=None
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples_X, n_samples)
+            In units of y.
+        """
+        check_is_fitted(self)
+        rng = as_generator(random_state)
+        theta = self.posterior_.sample(n_samples, rng)
+
+        def draw(outputs, weights):
+            means, variances = outputs
+            return means + np.sqrt(variances) * rng.standard_normal(means.shape)
+
+        return self._over_rows(X, draw, theta)
+
+    def predict_uncertainty(self, X):
+        """Variance of the prediction, split into noise of the outcome and ignorance of the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        uncertainty : :class:`~sklearn.utils.Bunch`
+            ``total``, ``aleatoric`` (the noise) and ``epistemic`` (what more data could take away),
+            ndarrays of shape (n_samples,), in squared units of y; the first is the sum of the
+            others.
+        """
+        _, explained, noise = self._moments(X)
+        return Bunch(total=explained + noise, aleatoric=noise, epistemic=explained)
+
+    def _moments(self, X):
+        """Mean, variance between the particles' means, and mean noise variance of each row."""
+
+        def moments(outputs, weights):
+            means, variances = outputs
+            mean = means @ weights
+            between = np.square(means - mean[:, None]) @ weights
+            return np.column_stack([mean, between, np.full_like(mean, variances @ weights)])
+
+        return self._over_rows(X, moments).T
+
+
+def _ends(level):
+    (level,) = check_fractions(level, "level")
+    return np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
+
+
+def _probabilities(logits):
+    """Class probabilities of each particle, shape (n, m, n_classes)."""
+    if logits.ndim == 2:
+        return np.stack([expit(-logits), expit(logits)], axis=2)
+    return softmax(logits, axis=2)

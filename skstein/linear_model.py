@@ -1,0 +1,453 @@
+"""Bayesian linear models: linear regression and logistic regression.
+
+The target is fitted in the coordinates of standardised features (and a standardised outcome), where
+a default prior makes sense, and the posterior is moved to the original scale by an affine map. So
+whatever an estimator reports or predicts is in the units of the data it was given.
+"""
+
+from numbers import Integral, Real
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from ._blocks import row_blocks
+from ._estimator import BayesianClassifierMixin, BayesianEstimator, BayesianRegressorMixin
+from ._validation import HasMethods, Interval, StrOptions, check_sample_weight, validated
+from .inference import ENGINES, resolve_engine
+from .priors import PRIORS, resolve_prior
+from .targets import Affine, LinearTarget, LogisticTarget, SoftmaxTarget
+
+_EPS = np.finfo(np.float64).eps
+
+
+class _BayesianLinearModel(BayesianEstimator):
+    """What the linear models share: priors, standardisation, and the layout of ``theta``.
+
+    ``theta`` holds a row (intercept, coefficients) for each linear predictor, then what else the
+    target has.
+    """
+
+    _named_parameters = {
+        "inference": resolve_engine,
+        "prior": lambda prior: resolve_prior(prior, 1.0, "prior"),
+        "intercept_prior": lambda prior: resolve_prior(prior, 10.0, "intercept_prior"),
+    }
+
+    _parameter_constraints = {
+        "inference": [StrOptions(set(ENGINES)), HasMethods("run")],
+        "prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
+        "intercept_prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
+        "fit_intercept": ["boolean"],
+        "standardize": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+    }
+
+    def _target_options(self, X, sample_weight):
+        """Options of the target that do not depend on the outcome."""
+        center, scale = None, None
+        if self.standardize:
+            center, scale = _location_and_scale(X, sample_weight)
+        return {
+            "sample_weight": sample_weight,
+            "fit_intercept": self.fit_intercept,
+            "prior": self._named_parameters["prior"](self.prior),
+            "intercept_prior": self._named_parameters["intercept_prior"](self.intercept_prior),
+            "center": center if self.fit_intercept else None,
+            "scale": scale,
+            "feature_names": getattr(self, "feature_names_in_", None),
+        }
+
+    def _to_original_scale(self, center, scale, y_center=0.0, y_scale=1.0):
+        """The map of one row (intercept, coefficients) to original units: offset, matrix, inverse.
+
+        With x' = (x - center) / scale and y' = (y - y_center) / y_scale, the coefficients of x are
+        those of x' times y_scale / scale, and the intercept gives up what centring took.
+        """
+        p, first = self.n_features_in_, int(self.fit_intercept)
+        scale = np.ones(p) if scale is None else scale
+        offset = np.zeros(first + p)
+        matrix = sparse.lil_array((first + p, first + p))
+        inverse = sparse.lil_array((first + p, first + p))
+        matrix.setdiag(np.append(np.full(first, y_scale), y_scale / scale))
+        inverse.setdiag(np.append(np.full(first, 1.0 / y_scale), scale / y_scale))
+        if self.fit_intercept:
+            center = np.zeros(p) if center is None else center
+            offset[0] = y_center
+            matrix[0, 1:] = -y_scale * center / scale
+            inverse[0, 1:] = center / y_scale
+        return offset, matrix, inverse
+
+    def _unpack(self, theta):
+        """Intercepts (m, k) and coefficients (m, k, p) of the k linear predictors."""
+        first, k = int(self.fit_intercept), self._n_predictors
+        rows = theta[:, : k * (first + self.n_features_in_)].reshape(len(theta), k, -1)
+        intercept = rows[:, :, 0] if self.fit_intercept else np.zeros(rows.shape[:2])
+        return intercept, rows[:, :, first:]
+
+    def _predictors(self, X, theta):
+        """Linear predictors of the rows of X under every particle, shape (n, m, k)."""
+        intercept, coef = self._unpack(theta)
+        predictors = X @ coef.reshape(-1, self.n_features_in_).T
+        predictors += intercept.ravel()
+        return predictors.reshape(len(X), *intercept.shape)
+
+    def _summarize(self):
+        """Posterior means and standard deviations of intercepts (k,) and coefficients (k, p)."""
+        (mean, coef), (std, coef_std) = (
+            self._unpack(moment[None]) for moment in (self.posterior_.mean(), self.posterior_.std())
+        )
+        return mean[0], coef[0], std[0], coef_std[0]
+
+
+class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
+    r"""Bayesian linear regression with unknown noise variance.
+
+    The outcome is normal around ``X @ coef + intercept`` with variance :math:`\sigma^2`, which has
+    an inverse gamma prior. Priors are on the scale of the standardised data
+    (``standardize=True``); everything the estimator reports is on the original scale.
+
+    Parameters
+    ----------
+    inference : str or engine instance, default="ksd-mcmc"
+        How the posterior is found: a name of ``skstein.inference.ENGINES``, or an engine, which is
+        cloned.
+    prior : str or prior instance, default="normal"
+        Prior of the coefficients; ``"normal"`` has scale 1.
+    intercept_prior : str or prior instance, default="normal"
+        Prior of the intercept; ``"normal"`` has scale 10.
+    noise_shape, noise_scale : float, default=1.0
+        Shape and scale of the inverse gamma prior of the noise variance, the scale in squared units
+        of the (standardised) outcome.
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    standardize : bool, default=True
+        Whether to divide features and outcome by their standard deviations, and with an intercept
+        to centre them, before the priors apply. Otherwise they are taken as they are.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the inference; an int makes it reproducible.
+    n_jobs : int, default=None
+        Number of jobs for independent pieces of the inference; the result does not depend on it.
+    verbose : int, default=0
+        If positive, a line is printed for each tenth of the inference.
+
+    Attributes
+    ----------
+    posterior_ : ParticlePosterior
+        Weighted particles of ``(intercept, coefficients, log_sigma2)``, in original units.
+    coef_ : ndarray of shape (n_features,)
+        Posterior means of the coefficients.
+    intercept_ : float
+        Posterior mean of the intercept, 0 without one.
+    coef_std_ : ndarray of shape (n_features,)
+        Posterior standard deviations of the coefficients.
+    intercept_std_ : float
+        Posterior standard deviation of the intercept, 0 without one.
+    noise_variance_ : float
+        Posterior mean of the noise variance, in squared units of y.
+    inference_ : engine instance
+        The engine that was run.
+    n_iter_ : int
+        Number of iterations it made.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has any.
+
+    See Also
+    --------
+    BayesianLogisticRegression : The counterpart for classes.
+    sklearn.linear_model.BayesianRidge : Normal approximation with estimated prior precision.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skstein import BayesianLinearRegression
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = BayesianLinearRegression(inference="laplace", random_state=0).fit(X, y)
+    >>> print(f"{reg.score(X, y):.2f}")
+    0.52
+    >>> reg.predict_interval(X[:3], level=0.9).shape
+    (3, 2)
+    """
+
+    _n_predictors = 1
+
+    _parameter_constraints = {
+        **_BayesianLinearModel._parameter_constraints,
+        "noise_shape": [Interval(Real, 0, None, closed="neither")],
+        "noise_scale": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        inference="ksd-mcmc",
+        *,
+        prior="normal",
+        intercept_prior="normal",
+        noise_shape=1.0,
+        noise_scale=1.0,
+        fit_intercept=True,
+        standardize=True,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.inference = inference
+        self.prior = prior
+        self.intercept_prior = intercept_prior
+        self.noise_shape = noise_shape
+        self.noise_scale = noise_scale
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @validated
+    def fit(self, X, y, sample_weight=None):
+        """Find the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
+
+        Returns
+        -------
+        self : BayesianLinearRegression
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid.
+        TypeError
+            If an engine or prior is a class instead of an instance.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
+        y = y.astype(np.float64)
+        y_center, y_scale = 0.0, 1.0
+        if self.standardize:
+            (y_mean,), (y_scale,) = _location_and_scale(y[:, None], sample_weight)
+            y_center = y_mean if self.fit_intercept else 0.0
+        options = self._target_options(X, sample_weight)
+        target = LinearTarget(
+            X,
+            (y - y_center) / y_scale,
+            noise_shape=self.noise_shape,
+            noise_scale=self.noise_scale,
+            **options,
+        )
+        offset, matrix, inverse = self._to_original_scale(
+            options["center"], options["scale"], y_center, y_scale
+        )
+        one = sparse.eye_array(1)
+        to_original = Affine(
+            np.append(offset, 2.0 * np.log(y_scale)),
+            sparse.block_diag([matrix, one], format="csr"),
+            sparse.block_diag([inverse, one], format="csr"),
+        )
+        self._infer(target, to_original)
+        (intercept,), (self.coef_,), (intercept_std,), (self.coef_std_,) = self._summarize()
+        self.intercept_, self.intercept_std_ = float(intercept), float(intercept_std)
+        noise_variances = np.exp(self.posterior_.particles[:, -1])
+        self.noise_variance_ = float(noise_variances @ self.posterior_.weights)
+        return self
+
+    def _particle_outputs(self, X, theta):
+        return self._predictors(X, theta)[:, :, 0], np.exp(theta[:, -1])
+
+
+class BayesianLogisticRegression(BayesianClassifierMixin, _BayesianLinearModel):
+    """Bayesian logistic regression: two classes, or softmax for more.
+
+    With more than two classes every class has coefficients of its own, with the prior on each, so
+    that all classes are treated alike. Priors are on the scale of the standardised features
+    (``standardize=True``); everything the estimator reports is on the original scale.
+
+    Parameters
+    ----------
+    inference : str or engine instance, default="ksd-mcmc"
+        How the posterior is found: a name of ``skstein.inference.ENGINES``, or an engine, which is
+        cloned.
+    prior : str or prior instance, default="normal"
+        Prior of the coefficients; ``"normal"`` has scale 1.
+    intercept_prior : str or prior instance, default="normal"
+        Prior of the intercepts; ``"normal"`` has scale 10.
+    fit_intercept : bool, default=True
+        Whether there are intercepts.
+    standardize : bool, default=True
+        Whether to divide the features by their standard deviations, and with an intercept to centre
+        them, before the priors apply. Otherwise they are taken as they are.
+    class_weight : dict, "balanced" or None, default=None
+        Weight of each class, multiplied into the sample weights; ``"balanced"`` gives all classes
+        the same total weight.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the inference; an int makes it reproducible.
+    n_jobs : int, default=None
+        Number of jobs for independent pieces of the inference; the result does not depend on it.
+    verbose : int, default=0
+        If positive, a line is printed for each tenth of the inference.
+
+    Attributes
+    ----------
+    posterior_ : ParticlePosterior
+        Weighted particles of ``(intercept, coefficients)``, for each class if there are more than
+        two, in original units.
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Posterior means of the coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Posterior means of the intercepts, 0 without them.
+    coef_std_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Posterior standard deviations of the coefficients.
+    intercept_std_ : ndarray of shape (1,) or (n_classes,)
+        Posterior standard deviations of the intercepts, 0 without them.
+    inference_ : engine instance
+        The engine that was run.
+    n_iter_ : int
+        Number of iterations it made.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has any.
+
+    See Also
+    --------
+    BayesianLinearRegression : The counterpart for a numeric outcome.
+    sklearn.linear_model.LogisticRegression : The penalised point estimate.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skstein import BayesianLogisticRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = BayesianLogisticRegression(inference="laplace", random_state=0).fit(X, y)
+    >>> clf.predict(X[:2])
+    array([0, 0])
+    >>> clf.predict_interval(X[:2], level=0.9).shape
+    (2, 3, 2)
+    """
+
+    _parameter_constraints = {
+        **_BayesianLinearModel._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        inference="ksd-mcmc",
+        *,
+        prior="normal",
+        intercept_prior="normal",
+        fit_intercept=True,
+        standardize=True,
+        class_weight=None,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.inference = inference
+        self.prior = prior
+        self.intercept_prior = intercept_prior
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @property
+    def _n_predictors(self):
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    @validated
+    def fit(self, X, y, sample_weight=None):
+        """Find the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
+
+        Returns
+        -------
+        self : BayesianLogisticRegression
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid, or there is only one class.
+        TypeError
+            If an engine or prior is a class instead of an instance.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least two classes in y, among the samples of "
+                f"positive weight; got only one class: {self.classes_.tolist()[0]!r}."
+            )
+        class_weight = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
+        )
+        if not np.all(class_weight > 0.0):
+            raise ValueError(f"class_weight must be positive; got {self.class_weight!r}.")
+        options = self._target_options(X, sample_weight * class_weight[codes])
+        if len(self.classes_) == 2:
+            target = LogisticTarget(X, codes, **options)
+        else:
+            target = SoftmaxTarget(
+                X, codes, n_classes=len(self.classes_), class_names=self.classes_, **options
+            )
+        offset, matrix, inverse = self._to_original_scale(options["center"], options["scale"])
+        k = self._n_predictors
+        to_original = Affine(
+            np.tile(offset, k),
+            sparse.block_diag([matrix] * k, format="csr"),
+            sparse.block_diag([inverse] * k, format="csr"),
+        )
+        self._infer(target, to_original)
+        self.intercept_, self.coef_, self.intercept_std_, self.coef_std_ = self._summarize()
+        return self
+
+    def _particle_outputs(self, X, theta):
+        predictors = self._predictors(X, theta)
+        return predictors[:, :, 0] if self._n_predictors == 1 else predictors
+
+
+def _drop_weightless(X, y, sample_weight):
+    """Leave out samples of weight zero, so that they define no class and no mean."""
+    kept = sample_weight > 0.0
+    return (X, y, sample_weight) if kept.all() else (X[kept], y[kept], sample_weight[kept])
+
+
+def _location_and_scale(X, sample_weight):
+    """Weighted mean and standard deviation of each column, the latter 1 for a constant column.
+
+    Sums are taken about the first row, so that a constant column has its own value as mean and no
+    variance; a standard deviation that rounding of the values explains counts as none.
+    """
+    total = sample_weight.sum()
+    pivot = X[0]
+    mean = pivot + _weighted_sum(X, sample_weight, lambda rows: rows - pivot) / total
+    scale = np.sqrt(_weighted_sum(X, sample_weight, lambda rows: np.square(rows - mean)) / total)
+    return mean, np.where(scale > 16.0 * _EPS * np.abs(mean), scale, 1.0)
+
+
+def _weighted_sum(X, sample_weight, function):
+    blocks = row_blocks(len(X), 8 * X.shape[1])
+    return sum(sample_weight[rows] @ function(X[rows]) for rows in blocks)
