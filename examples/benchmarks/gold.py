@@ -1,0 +1,177 @@
+"""Every engine against every gold posterior.
+
+For each pair the table gives the error of the posterior mean (root mean square over coordinates and
+worst coordinate, in gold standard deviations), the ratio of standard deviations (mean, least,
+greatest), the log predictive density of held-out rows (of a second fit on the other rows), the
+warnings raised, the seconds of the fit, and those seconds divided by the time of one gradient of one
+particle on all rows, measured in the same run.
+
+Usage::
+
+    SKSTEIN_DATA=folder python examples/benchmarks/gold.py --engines pmd fwss --seeds 0 1 2
+
+SKSTEIN_DATA names a folder with ``gold/*.npz``; without it the posteriors of ``tests/data`` are used.
+"""
+
+import argparse
+import os
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from skstein import BayesianLinearRegression, BayesianLogisticRegression
+from skstein.inference import ENGINES
+from skstein.priors import Normal
+from skstein.targets import LinearTarget, LogisticTarget
+
+LOCAL = Path(__file__).parents[2] / "tests" / "data"
+NAMES = (
+    "synthetic4_logistic",
+    "breast_cancer_logistic",
+    "german_logistic",
+    "covertype5k_logistic",
+    "mnist8v6pca50_logistic",
+    "diabetes_linear",
+)
+
+
+def load(name):
+    """The gold posterior as a dict, from SKSTEIN_DATA or tests/data; None where it is absent."""
+    folder = os.environ.get("SKSTEIN_DATA")
+    candidates = [LOCAL / f"gold_{name}.npz"]
+    if folder:
+        candidates.insert(0, Path(folder) / "gold" / f"{name}.npz")
+    for path in candidates:
+        if path.exists():
+            with np.load(path) as file:
+                gold = {key: file[key] for key in file.files}
+            gold["X_std"] = gold["X_std"].astype(float)
+            return gold
+    return None
+
+
+def model_of(name, gold, engine, seed):
+    """The estimator whose posterior the gold file holds."""
+    prior = Normal(float(gold["prior_sd"]))
+    kind = BayesianLinearRegression if name.endswith("linear") else BayesianLogisticRegression
+    return kind(engine, prior=prior, intercept_prior=prior, standardize=False, random_state=seed)
+
+
+def accuracy(posterior, gold):
+    """Error of the mean and ratio of standard deviations, each of shape (dim,)."""
+    particles = posterior.particles
+    mean, sd = gold["mean"], gold["sd"]
+    if posterior.names[-1] == "log_sigma2":
+        particles = np.column_stack([particles[:, :-1], np.exp(particles[:, -1])])
+        mean, sd = gold["exact_mean"], np.sqrt(np.diag(gold["exact_cov"]))
+    ours = posterior.weights @ particles
+    spread = np.sqrt(posterior.weights @ (particles - ours) ** 2)
+    return (ours - mean) / sd, spread / sd
+
+
+def gradient_seconds(name, gold):
+    """Seconds of one gradient of one particle on all rows: the median of repeated batches of ten."""
+    kind = LinearTarget if name.endswith("linear") else LogisticTarget
+    target = kind(gold["X_std"], gold["y"])
+    theta = np.zeros((1, target.dim))
+    times = []
+    for _ in range(20):
+        start = time.perf_counter()
+        for _ in range(10):
+            target.score(theta)
+        times.append((time.perf_counter() - start) / 10)
+    return np.median(times)
+
+
+def held_out(name, gold, engine, seed):
+    """Mean log predictive density of rows that the fit has not seen."""
+    X, y = gold["X_std"], gold["y"]
+    if "X_test" in gold:
+        X_test, y_test = gold["X_test"].astype(float), gold["y_test"]
+    else:
+        order = np.random.default_rng(0).permutation(len(y))
+        test, train = order[: len(y) // 5], order[len(y) // 5 :]
+        X, y, X_test, y_test = X[train], y[train], X[test], y[test]
+    model = model_of(name, gold, engine, seed).fit(X, y)
+    if name.endswith("linear"):
+        return model.log_predictive(X_test, y_test).mean()
+    probability = model.predict_proba(X_test)
+    chosen = probability[np.arange(len(y_test)), np.searchsorted(model.classes_, y_test)]
+    return np.log(chosen).mean()
+
+
+def run(name, gold, engine, seed, predictive=True):
+    """One row of the table, as a dict."""
+    model = model_of(name, gold, engine, seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        start = time.perf_counter()
+        model.fit(gold["X_std"], gold["y"])
+        seconds = time.perf_counter() - start
+    error, ratio = accuracy(model.posterior_, gold)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        log_predictive = held_out(name, gold, engine, seed) if predictive else np.nan
+    return {
+        "mean_error": np.sqrt(np.mean(error**2)),
+        "worst": np.abs(error).max(),
+        "sd": ratio.mean(),
+        "sd_min": ratio.min(),
+        "sd_max": ratio.max(),
+        "sd_5": np.quantile(ratio, 0.05),
+        "sd_95": np.quantile(ratio, 0.95),
+        "log_predictive": log_predictive,
+        "warnings": [str(w.message) for w in caught],
+        "seconds": seconds,
+        "gradients": seconds / gradient_seconds(name, gold),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--engines", nargs="+", default=list(ENGINES))
+    parser.add_argument("--names", nargs="+", default=list(NAMES))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--no-predictive", action="store_true", help="skip the held-out fits")
+    parser.add_argument("--each-seed", action="store_true", help="print a row for every seed too")
+    arguments = parser.parse_args()
+    print(
+        f"{'posterior':24}{'engine':10}{'seed':>5}{'mean err':>9}{'worst':>7}{'sd':>6}"
+        f"{'[min':>7}{'5%':>6}{'95%':>6}{'max]':>6}{'log pred':>10}{'warned':>7}{'seconds':>8}{'gradients':>10}"
+    )
+    for name in arguments.names:
+        gold = load(name)
+        if gold is None:
+            print(f"{name:24}absent: set SKSTEIN_DATA to a folder that holds gold/{name}.npz")
+            continue
+        for engine in arguments.engines:
+            rows = [
+                run(name, gold, engine, seed, not arguments.no_predictive)
+                for seed in arguments.seeds
+            ]
+            if arguments.each_seed:
+                for seed, row in zip(arguments.seeds, rows, strict=True):
+                    print_row(name, engine, seed, row)
+            summary = {
+                key: np.mean([row[key] for row in rows]) for key in rows[0] if key != "warnings"
+            }
+            summary["warnings"] = [text for row in rows for text in row["warnings"]]
+            print_row(name, engine, "mean", summary)
+            for text in sorted(set(summary["warnings"])):
+                print(f"    {text[:300]}")
+
+
+def print_row(name, engine, seed, row):
+    print(
+        f"{name:24}{engine:10}{seed:>5}{row['mean_error']:9.3f}{row['worst']:7.3f}{row['sd']:6.3f}"
+        f"{row['sd_min']:7.2f}{row['sd_5']:6.2f}{row['sd_95']:6.2f}{row['sd_max']:6.2f}"
+        f"{row['log_predictive']:10.4f}{len(row['warnings']):7d}{row['seconds']:8.2f}"
+        f"{row['gradients']:10.0f}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

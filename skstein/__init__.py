@@ -1,0 +1,21 @@
+"""Bayesian regression for scikit-learn users, with posteriors made of particles.
+
+Estimators whose ``inference=`` chooses how the posterior is found: Particle Mirror Descent, Particle
+Mean Field Variational Bayes, Frank-Wolfe Stein Sampling, Stein variational gradient descent, or MCMC
+thinned by its kernel Stein discrepancy.
+"""
+
+from .inference import infer
+from .linear_model import BayesianLinearRegression, BayesianLogisticRegression
+from .posterior import ParticlePosterior
+from .targets import LogDensity
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BayesianLinearRegression",
+    "BayesianLogisticRegression",
+    "LogDensity",
+    "ParticlePosterior",
+    "infer",
+]

@@ -1,0 +1,41 @@
+"""Row blocks: how the sums over data rows are cut so that memory stays bounded.
+
+The block size depends on scikit-learn's ``working_memory`` and on the number of particles, never on
+the number of jobs, so that a result does not depend on how the work was spread.
+"""
+
+from sklearn import get_config
+
+# Beyond a few megabytes a block leaves the second-level cache and the sums get slower, not faster.
+_CACHE_BYTES = 2 * 2**20
+
+
+def row_blocks(n_rows, bytes_per_row, *, cache=True):
+    """Yield slices that cover ``range(n_rows)``.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    bytes_per_row : int
+        Size of the temporary arrays that one row needs.
+    cache : bool, default=True
+        Also keep a block within the processor's cache.
+
+    Yields
+    ------
+    slice
+        Consecutive blocks of at least one row each.
+
+    Examples
+    --------
+    >>> from skstein._blocks import row_blocks
+    >>> [block.stop - block.start for block in row_blocks(10, 2**19)]
+    [4, 4, 2]
+    """
+    budget = get_config()["working_memory"] * 2**20
+    if cache:
+        budget = min(budget, _CACHE_BYTES)
+    size = max(1, int(budget // max(1, bytes_per_row)))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))

@@ -1,0 +1,24 @@
+"""Engines: how a posterior is found, one a file, and `infer`, which runs them."""
+
+from ._infer import infer
+from ._registry import ENGINES, resolve_engine
+from .base import Engine
+from .fwss import FWSS
+from .ksd_mcmc import KSDThinnedMCMC
+from .laplace import LaplaceDraws
+from .pmd import PMD
+from .pmfvb import PMFVB
+from .svgd import SVGD
+
+__all__ = [
+    "ENGINES",
+    "FWSS",
+    "PMD",
+    "PMFVB",
+    "SVGD",
+    "Engine",
+    "KSDThinnedMCMC",
+    "LaplaceDraws",
+    "infer",
+    "resolve_engine",
+]

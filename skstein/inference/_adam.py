@@ -1,0 +1,30 @@
+"""Adam steps with a rate that falls linearly to zero."""
+
+import numpy as np
+
+
+class Adam:
+    """Adam (Kingma & Ba 2015) that ascends, for a known number of steps.
+
+    Parameters
+    ----------
+    learning_rate : float
+        Size of the first step, in the coordinates' own units.
+    n_steps : int
+        The rate falls linearly and is 0 after that many steps, so that the last steps settle.
+    """
+
+    def __init__(self, learning_rate, n_steps):
+        self.learning_rate, self.n_steps = learning_rate, n_steps
+        self._first = self._second = 0.0
+        self._t = 0
+
+    def step(self, direction):
+        """The step to add for an ascent ``direction``, of the same shape."""
+        rate = self.learning_rate * (1.0 - self._t / self.n_steps)
+        self._t += 1
+        self._first = 0.9 * self._first + 0.1 * direction
+        self._second = 0.999 * self._second + 0.001 * direction**2
+        mean = self._first / (1.0 - 0.9**self._t)
+        size = np.sqrt(self._second / (1.0 - 0.999**self._t))
+        return rate * mean / (size + 1e-12)

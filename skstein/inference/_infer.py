@@ -1,0 +1,236 @@
+"""From a target and an engine to a checked posterior.
+
+This is the only place that wraps targets and that warns about a posterior as a whole: it finds the
+coordinates an engine works in, runs the engine there, brings the particles back, and checks them.
+"""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError
+from sklearn.exceptions import ConvergenceWarning
+
+from .._parallel import make_map, one_blas_thread
+from .._random import as_generator
+from ..targets import (
+    ControlVariate,
+    OneSided,
+    Transformed,
+    laplace_approximation,
+    line_shifts,
+    supports,
+)
+from ..targets.newton import DIAGONAL_ABOVE
+from ..targets.one_sided import SHIFT
+from ._check import MAX_PARTICLES, stein_residuals
+from ._registry import resolve_engine
+from .base import lacking
+
+
+@dataclass
+class Frame:
+    """Coordinates in which the posterior is close to standard normal.
+
+    Attributes
+    ----------
+    bijection : bijection
+        From them to the target's own.
+    gaussian : bijection
+        The plain Laplace approximation.
+    mode : ndarray of shape (dim,)
+    one_sided : ndarray of int
+        Coordinates that a line scan found one-sided.
+    """
+
+    bijection: object
+    gaussian: object
+    mode: np.ndarray
+    one_sided: np.ndarray
+
+
+def find_frame(target, start=None):
+    """The frame of a target with a score; None where the search for a mode fails, with a warning."""
+    try:
+        laplace = laplace_approximation(target, start)
+    except (FloatingPointError, LinAlgError) as error:
+        _warn(f"the posterior could not be whitened: {error}")
+        return None
+    if not laplace.converged:
+        _warn(
+            f"the search for the posterior's mode stopped after {laplace.n_iter} Newton steps without "
+            "reaching it; the coordinates may be poor. Scale the features or use a tighter prior."
+        )
+    gaussian = laplace.bijection
+    if target.dim > DIAGONAL_ABOVE:
+        _warn(
+            f"with {target.dim} coordinates whitening is diagonal; correlated coefficients will mix "
+            "slowly."
+        )
+        return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
+    one_sided = np.flatnonzero(np.abs(line_shifts(target, laplace)) > SHIFT)
+    bijection = OneSided(target, laplace, one_sided).bijection if len(one_sided) else gaussian
+    return Frame(bijection, gaussian, laplace.mode, one_sided)
+
+
+def infer(
+    target, inference="ksd-mcmc", *, init=None, random_state=None, n_jobs=None, callback=None
+):
+    """Approximate the posterior of a target by weighted particles.
+
+    Parameters
+    ----------
+    target : Target
+        For example a `LogDensity` of your own.
+    inference : str or engine, default="ksd-mcmc"
+        How the posterior is found: "pmd", "pmfvb", "fwss", "svgd", "ksd-mcmc", "laplace", or an
+        instance of an engine, which is cloned.
+    init : array-like of shape (m, dim), default=None
+        Particles to start from, in the target's own coordinates.
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator, default=None
+    n_jobs : int, default=None
+        Workers, as in joblib; the result does not depend on it.
+    callback : callable, default=None
+        ``callback(iteration, total, make_posterior, info) -> stop``, called between rounds.
+
+    Returns
+    -------
+    ParticlePosterior
+        In the target's own coordinates.
+
+    Raises
+    ------
+    ValueError
+        If the target lacks something that the engine needs, or ``init`` has the wrong shape.
+    FloatingPointError
+        If the run diverges.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the posterior is likely to be wrong, with what is wrong about it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein import LogDensity, infer
+    >>> target = LogDensity(lambda t: -0.5 * (t**2).sum(1), score=lambda t: -t, dim=2)
+    >>> posterior = infer(target, "svgd", random_state=0)
+    >>> bool(np.all(np.abs(posterior.mean()) < 0.1))
+    True
+    """
+    engine = resolve_engine(inference)
+    name = type(engine).__name__
+    missing = lacking(engine, target)
+    if missing:
+        raise ValueError(
+            f"{name} needs {' and '.join(missing)}, which the target does not offer; "
+            'give it, or use inference="pmd" with init="prior", which needs only likelihood values.'
+        )
+    if init is not None:
+        init = np.atleast_2d(np.asarray(init, dtype=float))
+        if init.shape[1] != target.dim or not np.isfinite(init).all():
+            raise ValueError(f"init must be finite, of shape (m, {target.dim}); got {init.shape}.")
+    rng = as_generator(random_state)
+    with one_blas_thread():
+        frame = find_frame(target) if supports(target, "score") else None
+        working = _wrap(target, engine, frame)
+        if init is not None:
+            init = working._inverse(init)
+        if callback is not None:
+            callback = _in_own_coordinates(callback, working, target.names)
+        posterior = engine.run(working, rng, init=init, map=make_map(n_jobs), callback=callback)
+        _score(posterior, working, target)
+        posterior = _bring_back(posterior, working, target.names)
+        posterior.whitening = None if frame is None else frame.bijection
+        if frame is not None:
+            _check(posterior, target, engine, frame)
+    if not posterior.converged:
+        _warn(f"{name}: {posterior.diagnostics.get('message', 'the run did not converge')}")
+    return posterior
+
+
+def _wrap(target, engine, frame):
+    """The target in the engine's coordinates, with minibatches if the engine asks for them."""
+    batch_size = getattr(engine, "batch_size", None)
+    if batch_size is not None:
+        if target.n_rows is None:
+            raise ValueError("batch_size was given, but the target has no data rows.")
+        if engine.minibatch is None:
+            raise ValueError(
+                f"{engine!r} cannot work on minibatches; use batch_size=None, or for chains "
+                'sampler="sgld".'
+            )
+        if engine.minibatch == "control-variate":
+            if frame is None:
+                raise ValueError("batch_size needs the mode of the density, which was not found.")
+            target = ControlVariate(target, frame.mode, batch_size)
+    if frame is None:
+        return Transformed(target, None)
+    if not getattr(engine, "whiten", True):
+        return Transformed(target, None, start=frame.gaussian)
+    if not getattr(engine, "one_sided", True):
+        return Transformed(target, frame.gaussian)
+    return Transformed(target, frame.bijection)
+
+
+def _bring_back(posterior, working, names):
+    if working.bijection is None:
+        posterior.names = names
+        return posterior
+    return posterior.pushed(working.bijection, names)
+
+
+def _in_own_coordinates(callback, working, names):
+    def wrapped(iteration, total, make_posterior, info):
+        return callback(
+            iteration, total, lambda: _bring_back(make_posterior(), working, names), info
+        )
+
+    return wrapped
+
+
+def _score(posterior, working, target):
+    """Fill in log densities and scores on all rows, where that is affordable."""
+    stochastic = working.stochastic
+    if supports(target, "score") and posterior.scores is None and len(posterior) <= MAX_PARTICLES:
+        value, score = working.log_density_and_score(posterior.particles)
+        posterior.log_densities, posterior.scores = value, score
+    elif stochastic and len(posterior) > MAX_PARTICLES:
+        posterior.log_densities = posterior.scores = None
+
+
+def _check(posterior, target, engine, frame):
+    """Warn where the posterior misses Stein's identities, or is known to be out of reach."""
+    names = np.array(target.names)
+    subset = posterior.thin(MAX_PARTICLES) if len(posterior) > MAX_PARTICLES else posterior
+    scores = target.score(subset.particles) if subset.scores is None else subset.scores
+    z = frame.bijection.inverse(subset.particles)
+    residuals = stein_residuals(z, frame.bijection.pull_score(z, scores), subset.weights)
+    posterior.diagnostics["stein_mean_residual"] = residuals.mean
+    posterior.diagnostics["stein_spread_residual"] = residuals.spread
+    posterior.diagnostics["one_sided"] = names[frame.one_sided]
+    mapped = getattr(engine, "whiten", True) and getattr(engine, "one_sided", True)
+    reasons = []
+    if len(frame.one_sided) and not mapped:
+        reasons.append(
+            f"the posterior is one-sided in {_listed(names[frame.one_sided])} and the engine ran "
+            "without the map for it (whiten=True, one_sided=True)"
+        )
+    if residuals.flagged.any():
+        reasons.append(f"Stein's identities fail for {_listed(names[residuals.flagged])}")
+    posterior.diagnostics["flagged"] = names[residuals.flagged]
+    if reasons:
+        _warn(
+            f"{type(engine).__name__}: the posterior is likely to be wrong: {'; '.join(reasons)}. "
+            "Raise the engine's iterations or particles, or use another engine."
+        )
+
+
+def _listed(names, most=12):
+    shown = ", ".join(map(str, names[:most]))
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def _warn(message):
+    warnings.warn(message, ConvergenceWarning, stacklevel=3)

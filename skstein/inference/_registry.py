@@ -1,0 +1,66 @@
+"""The engines by name, and how ``inference=`` becomes one."""
+
+from sklearn.base import clone
+
+from .fwss import FWSS
+from .ksd_mcmc import KSDThinnedMCMC
+from .laplace import LaplaceDraws
+from .pmd import PMD
+from .pmfvb import PMFVB
+from .svgd import SVGD
+
+ENGINES = {
+    "pmd": PMD,
+    "pmfvb": PMFVB,
+    "fwss": FWSS,
+    "svgd": SVGD,
+    "ksd-mcmc": KSDThinnedMCMC,
+    "laplace": LaplaceDraws,
+}
+
+
+def resolve_engine(inference):
+    """Turn ``inference`` into an engine of its own.
+
+    Parameters
+    ----------
+    inference : str or engine
+        A name of ``ENGINES``, which gives a new engine with its defaults, or an instance, which is
+        cloned. Anything with a ``run`` method counts as an engine.
+
+    Returns
+    -------
+    engine
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or an engine with invalid parameters.
+    TypeError
+        For a class instead of an instance, or an object without ``run``.
+
+    Examples
+    --------
+    >>> from skstein.inference import resolve_engine
+    >>> resolve_engine("fwss")
+    FWSS()
+    """
+    if isinstance(inference, str):
+        if inference not in ENGINES:
+            names = ", ".join(map(repr, sorted(ENGINES)))
+            raise ValueError(
+                f"inference={inference!r} is unknown; use one of {names}, or an engine."
+            )
+        engine = ENGINES[inference]()
+    elif isinstance(inference, type):
+        raise TypeError(
+            f"inference is the class {inference.__name__}; pass an instance: "
+            f"inference={inference.__name__}()."
+        )
+    elif not hasattr(inference, "run"):
+        raise TypeError(f"inference={inference!r} is no engine: it has no run method.")
+    else:
+        engine = clone(inference, safe=False)
+    if hasattr(engine, "_validate_params"):
+        engine._validate_params()
+    return engine

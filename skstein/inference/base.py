@@ -1,0 +1,133 @@
+"""What every engine is: a parameter object with one method, ``run``.
+
+An engine sees a target, a generator and a ``map`` for independent pieces, and nothing else. The
+target it is given is usually whitened (`_infer.py` wraps it), so engines are written for densities
+whose scale is about 1 and whose start is a standard normal.
+"""
+
+import warnings
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+from .._validation import Interval, StrOptions
+from ..targets import supports
+
+N_PARTICLES = [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")]
+BATCH_SIZE = [None, Interval(Integral, 1, None, closed="left")]
+
+
+class Engine(BaseEstimator):
+    """Base class of engines.
+
+    A subclass sets ``requires``, the optional parts of a target without which it cannot work, and
+    writes ``run``. Parameters that `infer` reads:
+
+    whiten : bool
+        Work in coordinates whitened by the Laplace approximation, where the target allows it.
+    one_sided : bool
+        Straighten one-sided coordinates first.
+    batch_size : int or None
+        Rows in a minibatch.
+    """
+
+    requires = ("score",)
+    minibatch = "control-variate"  # how `infer` provides minibatches, or "plain", or None
+    whiten = True
+    one_sided = True
+    batch_size = None
+
+    def run(self, target, rng, *, init=None, map=map, callback=None):
+        """Approximate the target's density by weighted particles.
+
+        Parameters
+        ----------
+        target : Target
+        rng : numpy.random.Generator
+        init : ndarray of shape (m, dim) or None
+            Particles to start from, in the target's coordinates.
+        map : callable
+            ``map(function, *iterables)``, used over independent pieces.
+        callback : callable or None
+            ``callback(iteration, total, make_posterior, info) -> stop``, called between rounds;
+            ``make_posterior()`` gives the posterior as it stands, ``info`` is a dict of numbers.
+
+        Returns
+        -------
+        ParticlePosterior
+        """
+        raise TypeError(f"{type(self).__name__} does not define run().")
+
+
+def lacking(engine, target):
+    """Names of the parts that ``engine`` needs and ``target`` does not offer."""
+    return [part for part in engine.requires if not supports(target, part)]
+
+
+def automatic(n_particles, dim, cap=500):
+    """The number of particles that "auto" stands for: ``max(100, 2 dim)``, at most ``cap``."""
+    return min(max(100, 2 * dim), cap) if isinstance(n_particles, str) else int(n_particles)
+
+
+def starting_particles(target, rng, m, init):
+    """``m`` particles: the target's Gaussian start, or those of ``init``, repeated or cut to ``m``."""
+    if init is not None:
+        return np.resize(init, (m, target.dim)).astype(float)
+    return target.sample_start(rng, m)
+
+
+def draw_rows(target, rng):
+    """Rows of a minibatch for a stochastic target; None for all rows."""
+    if not target.stochastic:
+        return None
+    return rng.choice(target.n_rows, size=target.batch_size, replace=False)
+
+
+def in_chunks(map, function, theta, n_rows):
+    """``function`` of ``theta`` piece by piece, where the pieces are worth a dispatch.
+
+    The cut depends on the sizes alone, never on the number of workers.
+    """
+    work = theta.size * (n_rows or 1)
+    if work < 5e7 or len(theta) < 64:
+        return function(theta)
+    pieces = np.array_split(theta, 4)
+    results = list(map(function, pieces))
+    if isinstance(results[0], tuple):
+        return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
+    return np.concatenate(results)
+
+
+def require_finite(values, what, iteration, last):
+    """Raise when a run has diverged; ``last`` is kept on the error as ``history``."""
+    bad = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
+    if bad.any():
+        error = FloatingPointError(
+            f"{what} of particle {np.flatnonzero(bad)[0]} is not finite at iteration {iteration}; "
+            "reduce the engine's step size, or check the log density there."
+        )
+        error.history = last
+        raise error
+
+
+def warn_convergence(message):
+    """A ConvergenceWarning that points at the caller of ``fit``."""
+    warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+
+class History:
+    """Numbers collected between rounds, as arrays at the end."""
+
+    def __init__(self):
+        self._rows = []
+
+    def add(self, **numbers):
+        self._rows.append(numbers)
+        return numbers
+
+    def arrays(self):
+        """dict of str to ndarray of shape (iterations,)."""
+        keys = self._rows[-1] if self._rows else ()
+        return {key: np.array([row.get(key, np.nan) for row in self._rows]) for key in keys}

@@ -1,0 +1,245 @@
+"""The posterior: weighted particles, and what was learnt on the way to them."""
+
+import numpy as np
+
+from .metrics import ksd
+from .targets.bijections import Chain
+
+
+def weighted_quantile(values, weights, q):
+    """Quantiles of weighted points, by linear interpolation of the mid-point distribution function.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m, ...)
+    weights : ndarray of shape (m,)
+        Non-negative, summing to 1.
+    q : array-like of shape (k,)
+        Probabilities in [0, 1].
+
+    Returns
+    -------
+    ndarray of shape (k, ...)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.posterior import weighted_quantile
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.full(3, 1 / 3), [0.5])
+    array([2.])
+    """
+    values = np.asarray(values, dtype=float)
+    flat = values.reshape(len(values), -1)
+    order = np.argsort(flat, axis=0, kind="stable")
+    result = np.empty((len(q), flat.shape[1]))
+    for j in range(flat.shape[1]):
+        ordered = weights[order[:, j]]
+        middle = np.cumsum(ordered) - 0.5 * ordered
+        result[:, j] = np.interp(q, middle, flat[order[:, j], j])
+    return result.reshape(len(q), *values.shape[1:])
+
+
+class ParticlePosterior:
+    """A posterior as weighted particles; plain arrays, so it pickles.
+
+    Parameters
+    ----------
+    particles : ndarray of shape (m, dim)
+    weights : ndarray of shape (m,), default=None
+        Non-negative; normalised here. Equal by default.
+    names : sequence of str, default=None
+        A name for each coordinate.
+    log_densities : ndarray of shape (m,), default=None
+        Unnormalised log density at the particles.
+    scores : ndarray of shape (m, dim), default=None
+        Gradient of the log density at the particles.
+    history : dict of str to ndarray, default=None
+        Diagnostics per iteration.
+    diagnostics : dict, default=None
+        What the engine could know about its accuracy.
+    n_iter : int, default=1
+        Iterations done.
+    converged : bool, default=True
+        Whether the engine's own criterion was met.
+    whitening : bijection, default=None
+        From whitened coordinates to these; `ksd` and `thin` use it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein import ParticlePosterior
+    >>> posterior = ParticlePosterior(np.array([[0.0], [2.0]]), names=["slope"])
+    >>> posterior.mean(), posterior.std()
+    (array([1.]), array([1.]))
+    """
+
+    def __init__(
+        self,
+        particles,
+        weights=None,
+        *,
+        names=None,
+        log_densities=None,
+        scores=None,
+        history=None,
+        diagnostics=None,
+        n_iter=1,
+        converged=True,
+        whitening=None,
+    ):
+        self.particles = np.ascontiguousarray(particles, dtype=float)
+        m, dim = self.particles.shape
+        weights = np.ones(m) if weights is None else np.asarray(weights, dtype=float)
+        self.weights = weights / weights.sum()
+        self.names = tuple(f"theta[{j}]" for j in range(dim)) if names is None else tuple(names)
+        self.log_densities = log_densities
+        self.scores = scores
+        self.history = {} if history is None else history
+        self.diagnostics = {} if diagnostics is None else diagnostics
+        self.n_iter = n_iter
+        self.converged = converged
+        self.whitening = whitening
+
+    def __repr__(self):
+        m, dim = self.particles.shape
+        return f"ParticlePosterior({m} particles, {dim} coordinates)"
+
+    def __len__(self):
+        return len(self.particles)
+
+    def mean(self):
+        """Posterior mean, shape (dim,)."""
+        return self.weights @ self.particles
+
+    def cov(self):
+        """Posterior covariance, shape (dim, dim)."""
+        centred = self.particles - self.mean()
+        return centred.T @ (self.weights[:, None] * centred)
+
+    def std(self):
+        """Posterior standard deviations, shape (dim,)."""
+        return np.sqrt(self.weights @ (self.particles - self.mean()) ** 2)
+
+    def quantile(self, q):
+        """Posterior quantiles of each coordinate.
+
+        Parameters
+        ----------
+        q : float or array-like of shape (k,)
+            Probabilities in [0, 1].
+
+        Returns
+        -------
+        ndarray of shape (dim,) or (k, dim)
+        """
+        probabilities = np.atleast_1d(np.asarray(q, dtype=float))
+        if not ((probabilities >= 0) & (probabilities <= 1)).all():
+            raise ValueError(f"q must lie in [0, 1], got {q!r}.")
+        result = weighted_quantile(self.particles, self.weights, probabilities)
+        return result[0] if np.ndim(q) == 0 else result
+
+    def expect(self, function):
+        """Posterior mean of ``function(particles)``, whose first axis runs over particles."""
+        values = np.asarray(function(self.particles))
+        if values.ndim == 0 or len(values) != len(self):
+            raise ValueError(
+                f"function must return one value a particle: a first axis of length {len(self)}, "
+                f"got shape {values.shape}."
+            )
+        return np.tensordot(self.weights, values, axes=1)
+
+    def sample(self, n_samples, random_state=None):
+        """Draw particles with replacement, by weight.
+
+        Parameters
+        ----------
+        n_samples : int
+        random_state : None, int or numpy.random.Generator, default=None
+
+        Returns
+        -------
+        ndarray of shape (n_samples, dim)
+        """
+        rng = np.random.default_rng(random_state)
+        return self.particles[rng.choice(len(self), size=n_samples, p=self.weights)]
+
+    def thin(self, n_particles):
+        """A posterior of ``n_particles`` evenly chosen particles with equal weights.
+
+        The choice is systematic in the order of the particles and never random.
+        """
+        if not 1 <= n_particles <= len(self):
+            raise ValueError(f"n_particles must lie in 1..{len(self)}, got {n_particles}.")
+        positions = (np.arange(n_particles) + 0.5) / n_particles
+        cumulative = np.cumsum(self.weights)
+        chosen = np.minimum(np.searchsorted(cumulative, positions * cumulative[-1]), len(self) - 1)
+        return self._with(
+            particles=self.particles[chosen],
+            weights=None,
+            log_densities=None if self.log_densities is None else self.log_densities[chosen],
+            scores=None if self.scores is None else self.scores[chosen],
+        )
+
+    def ksd(self, kernel=None):
+        """Kernel Stein discrepancy between the particles and the target, in whitened coordinates.
+
+        It measures how well the particles stand for the parts of the posterior that they visit; it
+        cannot see a mode that no particle visited, and is no proof of convergence.
+        """
+        if self.scores is None:
+            raise ValueError(
+                "this posterior keeps no scores: the target has none, or the fit used minibatches."
+            )
+        points, scores = self.particles, self.scores
+        if self.whitening is not None:
+            points = self.whitening.inverse(points)
+            scores = self.whitening.pull_score(points, scores)
+        return ksd(
+            points, scores, weights=self.weights, **({} if kernel is None else {"kernel": kernel})
+        )
+
+    def summary(self):
+        """Mean, standard deviation and quantiles of each coordinate.
+
+        Returns
+        -------
+        pandas.DataFrame, or dict of str to ndarray when pandas is not installed
+            Columns ``mean``, ``std``, ``5%``, ``50%``, ``95%``; one row a coordinate.
+        """
+        low, median, high = self.quantile([0.05, 0.5, 0.95])
+        table = {"mean": self.mean(), "std": self.std(), "5%": low, "50%": median, "95%": high}
+        try:
+            import pandas as pd
+        except ImportError:
+            return {"name": np.array(self.names), **table}
+        return pd.DataFrame(table, index=list(self.names))
+
+    def pushed(self, bijection, names=None):
+        """The same posterior in the coordinates ``bijection.forward(particles)``.
+
+        Parameters
+        ----------
+        bijection : bijection
+            From these coordinates to the new ones.
+        names : sequence of str, default=None
+            Names of the new coordinates.
+
+        Returns
+        -------
+        ParticlePosterior
+        """
+        log_densities, scores = self.log_densities, self.scores
+        if log_densities is not None:
+            log_densities = log_densities - bijection.log_det(self.particles)
+        if scores is not None:
+            scores = bijection.push_score(self.particles, scores)
+        return self._with(
+            particles=bijection.forward(self.particles),
+            names=self.names if names is None else names,
+            log_densities=log_densities,
+            scores=scores,
+            whitening=None if self.whitening is None else Chain(bijection, self.whitening),
+        )
+
+    def _with(self, **changes):
+        return ParticlePosterior(**{**vars(self), **changes})

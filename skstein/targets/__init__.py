@@ -1,0 +1,29 @@
+"""Log densities and the adapters that wrap them."""
+
+from .base import Target, supports
+from .bijections import Affine, Chain, HyperbolicMap
+from .glm import LinearTarget, LogisticTarget, SoftmaxTarget
+from .log_density import LogDensity
+from .minibatch import ControlVariate
+from .newton import Laplace, laplace_approximation
+from .one_sided import OneSided, line_shifts
+from .transformed import Transformed, Whitened
+
+__all__ = [
+    "Affine",
+    "Chain",
+    "ControlVariate",
+    "HyperbolicMap",
+    "Laplace",
+    "LinearTarget",
+    "LogDensity",
+    "LogisticTarget",
+    "OneSided",
+    "SoftmaxTarget",
+    "Target",
+    "Transformed",
+    "Whitened",
+    "laplace_approximation",
+    "line_shifts",
+    "supports",
+]

@@ -1,0 +1,67 @@
+"""What every log density offers to the engines.
+
+A target is an unnormalised log density of an unconstrained vector ``theta``. Every call is batched:
+``theta`` has shape ``(m, dim)``, one row a particle (or a chain). An optional part that a target
+lacks is an attribute equal to None, and :func:`supports` tells.
+"""
+
+import numpy as np
+
+
+def supports(target, part):
+    """Whether ``target`` offers the optional part, such as ``"score"`` or ``"hessian"``."""
+    return getattr(target, part, None) is not None
+
+
+class Target:
+    """Base class of log densities.
+
+    A subclass sets ``dim`` and writes ``log_likelihood`` and ``log_prior`` (or ``log_density``), and
+    whatever of the optional parts it can: ``score``, ``hessian``, ``sample_prior``, ``sample_start``,
+    ``log_start``, ``pointwise_log_likelihood``.
+
+    Attributes
+    ----------
+    dim : int
+        Number of coordinates.
+    n_rows : int or None
+        Number of data rows; None when there is no data.
+    names : tuple of str
+        A name for each coordinate.
+    stochastic : bool
+        Whether ``score`` is noisy (minibatches).
+    initial : ndarray of shape (dim,)
+        Where a search for the mode starts.
+    """
+
+    n_rows = None
+    stochastic = False
+
+    score = None
+    hessian = None
+    log_prior = None
+    sample_prior = None
+    sample_start = None
+    log_start = None
+    pointwise_log_likelihood = None
+
+    @property
+    def names(self):
+        return tuple(f"theta[{j}]" for j in range(self.dim))
+
+    @property
+    def initial(self):
+        return np.zeros(self.dim)
+
+    @property
+    def factors(self):
+        """The target's own factorisation for mean field: index arrays that partition the coordinates."""
+        return (np.arange(self.dim),)
+
+    def log_density(self, theta):
+        """Unnormalised log density at each row of ``theta`` (m, dim), shape (m,)."""
+        return self.log_prior(theta) + self.log_likelihood(theta)
+
+    def log_density_and_score(self, theta):
+        """Log density (m,) and its gradient (m, dim); a subclass may do both in one pass."""
+        return self.log_density(theta), self.score(theta)

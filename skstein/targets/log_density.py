@@ -1,0 +1,113 @@
+"""A user's own log density as a target."""
+
+import numpy as np
+
+from .base import Target
+
+
+class LogDensity(Target):
+    """A target made of plain NumPy functions.
+
+    Parameters
+    ----------
+    log_density : callable
+        ``log_density(theta) -> (m,)`` for ``theta`` of shape (m, dim), up to a constant.
+    score : callable, default=None
+        ``score(theta) -> (m, dim)``, the gradient of ``log_density``. Without it only engines that
+        need no gradient can be used.
+    dim : int
+        Number of coordinates.
+    initial : array-like of shape (dim,), default=None
+        Where the search for the mode starts; zeros by default.
+    hessian : callable, default=None
+        ``hessian(theta) -> (dim, dim)`` for ``theta`` of shape (dim,): the second derivatives of the
+        NEGATIVE log density. By default they are differenced from the score.
+    sample_prior : callable, default=None
+        ``sample_prior(rng, m) -> (m, dim)``: where PMD starts when there is no score.
+    log_prior : callable, default=None
+        ``log_prior(theta) -> (m,)``: the log density of ``sample_prior``'s draws.
+    names : sequence of str, default=None
+        A name for each coordinate.
+
+    Raises
+    ------
+    ValueError
+        If a function returns the wrong shape, or NaN, when it is called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein import LogDensity
+    >>> target = LogDensity(lambda t: -0.5 * (t**2).sum(1), score=lambda t: -t, dim=2)
+    >>> target.log_density(np.ones((3, 2)))
+    array([-1., -1., -1.])
+    """
+
+    def __init__(
+        self,
+        log_density,
+        score=None,
+        *,
+        dim,
+        initial=None,
+        hessian=None,
+        sample_prior=None,
+        log_prior=None,
+        names=None,
+    ):
+        if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < 1:
+            raise ValueError(f"dim must be a positive integer, got {dim!r}.")
+        self.dim = int(dim)
+        self._functions = {
+            "log_density": log_density,
+            "score": score,
+            "hessian": hessian,
+            "sample_prior": sample_prior,
+            "log_prior": log_prior,
+        }
+        for name, function in self._functions.items():
+            if function is None and name != "log_density":
+                setattr(self, name, None)
+            elif not callable(function):
+                raise TypeError(f"{name} must be a function of theta, got {function!r}.")
+        self._initial = np.zeros(dim) if initial is None else np.array(initial, dtype=float)
+        if self._initial.shape != (dim,):
+            raise ValueError(f"initial must have shape ({dim},), got {self._initial.shape}.")
+        self._names = super().names if names is None else tuple(map(str, names))
+        if len(self._names) != dim:
+            raise ValueError(f"names must have {dim} entries, got {len(self._names)}.")
+
+    @property
+    def names(self):
+        return self._names
+
+    @property
+    def initial(self):
+        return self._initial
+
+    def _call(self, name, shape, *args):
+        value = np.asarray(self._functions[name](*args), dtype=float)
+        if value.shape != shape:
+            raise ValueError(f"{name} returned shape {value.shape}, expected {shape}.")
+        if np.isnan(value).any():
+            first = np.flatnonzero(np.isnan(value.reshape(len(value), -1)).any(axis=1))[0]
+            raise ValueError(
+                f"{name} returned NaN for particle {first} of {len(value)}; return -inf where the "
+                "density is 0, and check the function there."
+            )
+        return value
+
+    def log_density(self, theta):
+        return self._call("log_density", (len(theta),), theta)
+
+    def score(self, theta, rows=None):
+        return self._call("score", theta.shape, theta)
+
+    def hessian(self, theta):
+        return self._call("hessian", (self.dim, self.dim), theta)
+
+    def sample_prior(self, rng, m):
+        return self._call("sample_prior", (m, self.dim), rng, m)
+
+    def log_prior(self, theta):
+        return self._call("log_prior", (len(theta),), theta)

@@ -1,0 +1,169 @@
+"""The mode of a target by Newton's method, and the Gaussian there."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
+
+from .base import supports
+from .bijections import Affine
+
+# Above this many coordinates whitening is diagonal; differencing a Hessian stops being cheap sooner.
+DIAGONAL_ABOVE = 2000
+DIFFERENCES_UP_TO = 500
+
+
+@dataclass
+class Laplace:
+    """A Gaussian at the mode.
+
+    Attributes
+    ----------
+    mode : ndarray of shape (dim,)
+    hessian : ndarray of shape (dim, dim)
+        Of the negative log density, at the mode.
+    bijection : Affine
+        From standard normal coordinates.
+    n_iter : int
+    converged : bool
+    """
+
+    mode: np.ndarray
+    hessian: np.ndarray
+    bijection: Affine
+    n_iter: int
+    converged: bool
+
+
+def hessian_of(target, theta):
+    """Negative Hessian at ``theta`` (dim,): the target's own, or differenced from its score.
+
+    Central differences cost ``2 dim`` scores; above 500 coordinates only the diagonal is kept.
+    """
+    if supports(target, "hessian"):
+        return target.hessian(theta)
+    dim = len(theta)
+    step = np.finfo(float).eps ** (1 / 3) * np.maximum(1.0, np.abs(theta))
+    if dim > DIFFERENCES_UP_TO:
+        diagonal = np.empty(dim)
+        for j in range(dim):
+            points = np.repeat(theta[None], 2, axis=0)
+            points[:, j] += [step[j], -step[j]]
+            upper, lower = target.score(points)
+            diagonal[j] = (lower[j] - upper[j]) / (2 * step[j])
+        return np.diag(diagonal)
+    points = theta + np.concatenate([np.diag(step), -np.diag(step)])
+    scores = target.score(points)
+    hessian = (scores[dim:] - scores[:dim]) / (2 * step[:, None])
+    return 0.5 * (hessian + hessian.T)
+
+
+def _positive_factor(hessian):
+    """Cholesky factor of ``hessian``, its diagonal raised until it is positive definite."""
+    scale = np.abs(hessian.diagonal())
+    scale = np.where(scale > 0, scale, scale.max() if scale.any() else 1.0)
+    damping = 0.0
+    while True:
+        try:
+            return cho_factor(hessian + np.diag(damping * scale), lower=True), damping
+        except LinAlgError:
+            damping = max(1e-3, 4 * damping)
+            if damping > 1e12:
+                raise
+
+
+def _scale_tril(hessian):
+    """Lower triangular L with L L' the inverse of ``hessian``."""
+    # chol of the reversed matrix, reversed, gives the factor that inverts to a lower triangle.
+    upper = cholesky(hessian[::-1, ::-1], lower=True)[::-1, ::-1]
+    return np.ascontiguousarray(solve_triangular(upper, np.eye(len(hessian)), lower=False).T)
+
+
+def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
+    """Find the mode by damped Newton steps and factor the Hessian there.
+
+    Parameters
+    ----------
+    target : Target
+        With a score; a Hessian is differenced when it has none.
+    start : ndarray of shape (dim,), default=None
+        The target's ``initial`` by default.
+    tol : float, default=1e-16
+        Stop when ``g' H^-1 g``, the squared distance to the mode in posterior standard deviations, is
+        below it. Being relative it means the same for ten rows and for a million.
+    max_iter : int, default=100
+
+    Returns
+    -------
+    Laplace
+
+    Raises
+    ------
+    FloatingPointError
+        If the log density or its score is not finite where the search starts.
+    numpy.linalg.LinAlgError
+        If the Hessian at the mode is not positive definite.
+    """
+    theta = np.array(target.initial if start is None else start, dtype=float)
+    value, score = (part[0] for part in target.log_density_and_score(theta[None]))
+    if not (np.isfinite(value) and np.isfinite(score).all()):
+        raise FloatingPointError(
+            "the log density or its score is not finite at the starting point of the search for the "
+            "mode; give another starting point, or check the data for extreme values."
+        )
+    converged = False
+    for n_iter in range(1, max_iter + 1):
+        hessian = hessian_of(target, theta)
+        factor, damping = _positive_factor(hessian)
+        step = cho_solve(factor, score)
+        decrement = score @ step
+        if decrement < tol and not damping:
+            converged = True
+            break
+        # Within rounding of the mode the value no longer tells a good step from a bad one.
+        slack = 1e-9 + 1e-12 * abs(value)
+        size = 1.0
+        while size > 1e-10:
+            candidate = theta + size * step
+            new_value, new_score = (
+                part[0] for part in target.log_density_and_score(candidate[None])
+            )
+            good = np.isfinite(new_value) and np.isfinite(new_score).all()
+            if good and new_value > value + 1e-4 * size * decrement - slack:
+                break
+            size *= 0.5
+        else:
+            break
+        stalled = np.array_equal(candidate, theta)
+        theta, value, score = candidate, new_value, new_score
+        if stalled:
+            break
+    if not converged:
+        hessian = hessian_of(target, theta)
+        converged = bool(score @ cho_solve(_positive_factor(hessian)[0], score) < 1e-8)
+    return Laplace(theta, hessian, gaussian_bijection(theta, hessian), n_iter, converged)
+
+
+def gaussian_bijection(mode, hessian):
+    """The affine map from standard normal coordinates to N(mode, hessian^-1)."""
+    dim = len(mode)
+    off_diagonal = dim <= DIAGONAL_ABOVE and np.count_nonzero(hessian) > dim
+    try:
+        if off_diagonal:
+            return Affine(mode, _scale_tril(hessian))
+        curvature = hessian.diagonal()
+        if not (curvature > 0).all():
+            raise LinAlgError("not positive definite")
+    except LinAlgError:
+        raise LinAlgError(
+            "the negative log density has no positive definite Hessian at the point where the search "
+            "for its mode ended: the posterior is improper or flat in some direction; use a proper "
+            "prior, another starting point, or whiten=False."
+        ) from None
+    scale = 1 / np.sqrt(curvature)
+    return Affine(
+        mode,
+        scipy.sparse.diags_array(scale, format="csr"),
+        scipy.sparse.diags_array(1 / scale, format="csr"),
+    )

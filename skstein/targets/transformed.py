@@ -1,0 +1,106 @@
+"""A target seen in other coordinates."""
+
+import numpy as np
+
+from .base import Target, supports
+from .bijections import Affine
+
+
+class Transformed(Target):
+    """The density of ``z`` when ``theta = bijection.forward(z)`` has the target's density.
+
+    Parameters
+    ----------
+    target : Target
+    bijection : bijection or None
+        The coordinates; None leaves them as they are.
+    start : bijection or None
+        ``start.forward`` of a standard normal draw is where engines start, an approximation of the
+        posterior in these coordinates; None is the standard normal itself.
+    """
+
+    def __init__(self, target, bijection, start=None):
+        self.target, self.bijection, self.start = target, bijection, start
+        self.dim, self.n_rows, self.stochastic = target.dim, target.n_rows, target.stochastic
+        for part in ("score", "hessian", "log_prior", "sample_prior", "pointwise_log_likelihood"):
+            if not supports(target, part):
+                setattr(self, part, None)
+
+    @property
+    def names(self):
+        return self.target.names
+
+    @property
+    def factors(self):
+        return self.target.factors
+
+    @property
+    def initial(self):
+        return self._inverse(self.target.initial[None])[0]
+
+    def _forward(self, z):
+        return z if self.bijection is None else self.bijection.forward(z)
+
+    def _inverse(self, theta):
+        return theta if self.bijection is None else self.bijection.inverse(theta)
+
+    def _log_det(self, z):
+        return 0.0 if self.bijection is None else self.bijection.log_det(z)
+
+    def _pull(self, z, score):
+        return score if self.bijection is None else self.bijection.pull_score(z, score)
+
+    def log_prior(self, z):
+        return self.target.log_prior(self._forward(z)) + self._log_det(z)
+
+    def log_likelihood(self, z, rows=None):
+        return self.target.log_likelihood(self._forward(z), rows)
+
+    def log_density(self, z):
+        return self.target.log_density(self._forward(z)) + self._log_det(z)
+
+    def score(self, z, rows=None):
+        return self._pull(z, self.target.score(self._forward(z), rows))
+
+    def log_density_and_score(self, z):
+        value, score = self.target.log_density_and_score(self._forward(z))
+        return value + self._log_det(z), self._pull(z, score)
+
+    def pointwise_log_likelihood(self, z):
+        return self.target.pointwise_log_likelihood(self._forward(z))
+
+    def hessian(self, z):
+        theta = self._forward(z[None])
+        hessian = self.target.hessian(theta[0])
+        if self.bijection is None:
+            return hessian
+        return self.bijection.pull_hessian(z, self.target.score(theta)[0], hessian)
+
+    def sample_prior(self, rng, m):
+        return self._inverse(self.target.sample_prior(rng, m))
+
+    def sample_start(self, rng, m):
+        """Draws of the Gaussian start (pushed through the coordinates), shape (m, dim)."""
+        draws = rng.standard_normal((m, self.dim))
+        return draws if self.start is None else self.start.forward(draws)
+
+    def log_start(self, z):
+        """Normalised log density of ``sample_start``, shape (m,)."""
+        white = z if self.start is None else self.start.inverse(z)
+        value = -0.5 * (np.einsum("ij,ij->i", white, white) + self.dim * np.log(2 * np.pi))
+        return value if self.start is None else value - self.start.log_det(white)
+
+
+class Whitened(Transformed):
+    """``theta = location + scale_tril z``: the target in coordinates whitened by a Gaussian.
+
+    Parameters
+    ----------
+    target : Target
+    location : ndarray of shape (dim,)
+    scale_tril : ndarray of shape (dim, dim)
+        Lower Cholesky factor of the Gaussian's covariance.
+    """
+
+    def __init__(self, target, location, scale_tril):
+        super().__init__(target, Affine(location, scale_tril))
