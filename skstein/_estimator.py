@@ -162,7 +162,8 @@ class BayesianClassifierMixin(ClassifierMixin):
         -------
         y : ndarray of shape (n_samples,)
         """
-        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
+        codes = np.argmax(self.predict_log_proba(X), axis=1)
+        return self.classes_[codes]
 
     def predict_quantiles(self, X, q):
         """Quantiles, over the posterior, of the probability of each class.
