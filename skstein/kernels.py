@@ -29,7 +29,7 @@ from sklearn.base import BaseEstimator
 
 from ._jit.stein import rbf_linear_drift
 
-__all__ = ["IMQ", "RBF", "Kernel", "Linear", "Sum"]
+__all__ = ["IMQ", "RBF", "Kernel", "Linear", "Sum", "resolve_kernel"]
 
 
 class Kernel(BaseEstimator, metaclass=ABCMeta):
@@ -327,6 +327,22 @@ class Sum(Kernel):
 
     def stein_diagonal(self, x, sx):
         return self.k1.stein_diagonal(x, sx) + self.k2.stein_diagonal(x, sx)
+
+
+def resolve_kernel(kernel):
+    """``kernel`` itself, or the default kernel of the name "imq" or "rbf".
+
+    Examples
+    --------
+    >>> from skstein.kernels import resolve_kernel
+    >>> resolve_kernel("imq")
+    IMQ()
+    """
+    if isinstance(kernel, str) and kernel in ("imq", "rbf"):
+        return IMQ() if kernel == "imq" else RBF()
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f'kernel must be "imq", "rbf" or a Kernel, got {kernel!r}.')
+    return kernel
 
 
 def _is_rule(value, name):

@@ -26,7 +26,7 @@ from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator
 
 from ._jit import thinning as _jit
-from .kernels import IMQ, RBF
+from .kernels import IMQ, RBF, resolve_kernel
 
 __all__ = ["OnlineKSDThinner", "stein_thin"]
 
@@ -193,7 +193,7 @@ class OnlineKSDThinner(BaseEstimator):
         root = _root(self.preconditioner, usable)
         _slack(self.eps)
         capacity = self.n_points if _floor(self.budget) is None else 2 * _PATH_EVERY
-        kernel = _resolved(self.kernel).fixed(_whiten(root, usable))
+        kernel = _radial(self.kernel).fixed(_whiten(root, usable))
         self._root, self.kernel_, self._dim = root, kernel, samples.shape[2]
         self._previous = None
         self._moments = (0, np.zeros(self._dim), np.zeros(self._dim))
@@ -368,7 +368,7 @@ def stein_thin(samples, scores, n_points, *, kernel="imq", preconditioner="cov")
     root = _root(preconditioner, samples)
     samples = _whiten(root, samples)
     scores = scores if root is None else scores @ root
-    kernel = _resolved(kernel).fixed(samples)
+    kernel = _radial(kernel).fixed(samples)
     return _jit.greedy(samples, scores, n_points, _numbers(kernel, dim))
 
 
@@ -391,9 +391,8 @@ def _check_count(name, value):
         raise ValueError(f"{name} must be a positive integer, got {value!r}.")
 
 
-def _resolved(kernel):
-    if isinstance(kernel, str) and kernel in ("imq", "rbf"):
-        return IMQ() if kernel == "imq" else RBF()
+def _radial(kernel):
+    kernel = resolve_kernel(kernel)
     if not isinstance(kernel, IMQ | RBF):
         raise ValueError(f'kernel must be "imq", "rbf", an IMQ or an RBF, got {kernel!r}.')
     return kernel
