@@ -7,7 +7,8 @@ differs from the paper: everything is vectorised over coordinates, and the tail 
 pass the squares of centred draws as further coordinates to watch their spread.
 
 Reference
---------- Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), "Rank-normalization, folding, and
+---------
+Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), "Rank-normalization, folding, and
 localization: an improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16(2).
 """
 

@@ -12,8 +12,8 @@ tried together with the dictionary before it replaces the point that contributes
 that bad points leave at any time and memory is bounded. The length scale grows with the dimension,
 l^2 = 4 d for points with unit covariance, where a fixed one lets the kept points shrink towards the
 mode. The row sums of the Stein matrix are updated and their sum taken afresh, where the paper
-recomputes the KSD for every trial. The candidate of a group minimises ``k0(x, x) + 2 sum_i k0(x,
-x_i)``, which is the KSD after it has entered.
+recomputes the KSD for every trial. The candidate of a group minimises
+``k0(x, x) + 2 sum_i k0(x, x_i)``, and with it the KSD after it has entered.
 
 KSD does not see modes that no sample visited. It is no test of convergence: look at R-hat first.
 """
@@ -49,10 +49,10 @@ class OnlineKSDThinner(BaseEstimator):
         Base kernel. Its automatic scales are meant for samples with about unit covariance: whiten
         them, or let ``preconditioner`` do it. ``bandwidth="median"`` is settled by the first call.
     budget : "cap", "linear", "sqrt", float or callable, default="cap"
-        "cap": at most ``n_points``. The others are the paper's floors f(t), with t the number of
-        candidates accepted for entry so far: every one of them enters, and points are dropped only
-        down to f(t). "linear": t / 2; "sqrt": sqrt(t log t); a number: constant; a callable:
-        ``f(t)``. Memory is quadratic in the number of points.
+        "cap": at most ``n_points``. The others are the paper's floors f(t) at step t: one sample
+        enters in every step, and points are dropped only down to f(t). "linear": t / 2; "sqrt":
+        sqrt(t log t); a number: constant; a callable: ``f(t)``. Memory is quadratic in the number
+        of points.
     eps : float or callable, default=0.0
         With a floor, how much the squared KSD may rise by dropping, a number or ``eps(t)``. Not
         used by "cap".
@@ -88,12 +88,14 @@ class OnlineKSDThinner(BaseEstimator):
         If a parameter or the shape of the input is wrong.
 
     Notes
-    ----- Scores are gradients of the log density in the very coordinates of the samples: for a
+    -----
+    Scores are gradients of the log density in the very coordinates of the samples: for a
     constrained parameter sampled on an unconstrained scale, the Jacobian included. A draw that
     repeats the one before it in its chain is skipped.
 
     References
-    ---------- Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein
+    ----------
+    Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein
     discrepancy", Algorithms 1 and 2.
 
     Examples
@@ -268,12 +270,12 @@ class OnlineKSDThinner(BaseEstimator):
 
     @property
     def samples_(self):
-        points = self._dictionary.points[:, self._order].T
+        points = np.ascontiguousarray(self._dictionary.points[:, self._order].T)
         return points if self._root is None else points @ self._root.T
 
     @property
     def scores_(self):
-        scores = self._dictionary.scores[:, self._order].T
+        scores = np.ascontiguousarray(self._dictionary.scores[:, self._order].T)
         if self._root is None:
             return scores
         return solve_triangular(self._root, scores.T, lower=True, trans="T").T
@@ -343,7 +345,8 @@ def stein_thin(samples, scores, n_points, *, kernel="imq", preconditioner="cov")
         If the shapes differ, a value is not finite, or a parameter is wrong.
 
     References
-    ---------- Riabiz, Chen, Cockayne, Swietach, Niederer, Mackey & Oates (2022), "Optimal thinning
+    ----------
+    Riabiz, Chen, Cockayne, Swietach, Niederer, Mackey & Oates (2022), "Optimal thinning
     of MCMC output", Algorithm 1.
 
     Examples

@@ -120,8 +120,7 @@ def thin_floored(dictionary, x, scores, index, floors, slacks, candidates, kerne
 
 
 def greedy(x, scores, n_points, kernel):
-    """Indices (n_points,) of the samples that minimise the KSD one after the other; a sample may
-    come again."""
+    """Indices (n_points,) of the samples that one after the other minimise the KSD."""
     gaussian, scale2, exponent = kernel
     indices = np.empty(n_points, dtype=np.int64)
     _greedy(frozen(x), frozen(scores), bool(gaussian), float(scale2), float(exponent), indices)
