@@ -247,14 +247,14 @@ def _refresh(d):
 def _replace_worst(d):
     """Try before replacing: of dictionary and candidate, leave out what contributes most."""
     n = d.counts[SIZE]
-    worst = -1
+    worst = n  # the candidate; a literal here would compile what `worst` is passed to twice
     largest = d.best_numbers[0]
     for i in range(n):
         contribution = 2.0 * (d.row_sums[i] + d.best_row[i]) - d.matrix[i, i]
         if contribution > largest:
             largest = contribution
             worst = i
-    if worst < 0:
+    if worst == n:
         return
     for i in range(n):
         d.row_sums[i] += d.best_row[i] - d.matrix[i, worst]
@@ -298,9 +298,9 @@ def _thin_floored(d, x, scores, index, floors, slacks, candidates, gaussian, sca
         n = d.counts[SIZE]
         bound = d.row_sums[:n].sum() / (n * n) + slacks[step]
         while n - 1 >= max(1.0, floors[step]):
-            worst = 0
-            largest = -math.inf
-            for i in range(n):
+            worst = n - 1
+            largest = 2.0 * d.row_sums[worst] - d.matrix[worst, worst]
+            for i in range(n - 1):
                 contribution = 2.0 * d.row_sums[i] - d.matrix[i, i]
                 if contribution > largest:
                     largest = contribution
