@@ -16,6 +16,7 @@ from sklearn.mixture import GaussianMixture
 from .._blocks import row_blocks
 
 _MAX_GROUPS = 4
+_ENOUGH = 300  # particles that show whether there are separated groups
 _BUFFER = 8 * 2**20  # elements of one block of the m x m distances
 
 
@@ -74,19 +75,21 @@ class KernelDensity:
 def _groups(theta, rng):
     """A label for each particle, from the Gaussian mixture with the smallest BIC."""
     m, dim = theta.shape
-    seed = int(rng.integers(2**31))
     scale = theta.std(axis=0)
     scaled = (theta - theta.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+    sample = scaled[rng.permutation(m)[:_ENOUGH]]
+    seed = int(rng.integers(2**31))
     best, labels = np.inf, np.zeros(m, dtype=int)
     for k in range(1, _MAX_GROUPS + 1):
-        if m < 4 * k * (dim + 1):
+        if len(sample) < 4 * k * (dim + 1):
             break
+        mixture = GaussianMixture(k, reg_covar=1e-6, tol=1e-2, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            mixture = GaussianMixture(k, reg_covar=1e-6, random_state=seed).fit(scaled)
-        bic = mixture.bic(scaled)
+            bic = mixture.fit(sample).bic(sample)
         found = mixture.predict(scaled)
-        if bic >= best or np.bincount(found, minlength=k).min() <= dim + 1:
+        # A group must be able to carry a covariance of its own.
+        if bic >= best or np.bincount(found, minlength=k).min() <= 2 * dim:
             break
         best, labels = bic, found
     return labels

@@ -19,7 +19,7 @@ from the paper's algorithm 1, each found necessary:
   of their group (Liu & West 2001) so that the variance is kept; groups come from a small Gaussian
   mixture, so that separated modes survive;
 - a final stage on all rows takes off what bias is left: importance weights in up to four
-  coordinates, preconditioned Crank-Nicolson moves above.
+  coordinates, where they do not degenerate, and preconditioned Crank-Nicolson moves.
 """
 
 from functools import partial
@@ -34,7 +34,7 @@ from ._kde import KernelDensity
 from ._pcn import pcn_sweeps
 from .base import BATCH_SIZE, N_PARTICLES, Engine, History, in_chunks, starting_particles
 
-_IMPORTANCE_UP_TO = 4  # coordinates in which the final importance pass keeps its weights
+_IMPORTANCE_UP_TO = 4  # coordinates in which a final importance pass keeps its weights
 _PRIOR_UP_TO = 10  # coordinates in which a start from the prior can be trusted
 _MAX_SUBSTEPS = 100
 
@@ -189,8 +189,7 @@ class PMD(Engine):
     batch_size : int, default=None
         Rows in a step, in reshuffled epochs; all rows by default.
     n_sweeps : int, default=30
-        Moves of every particle in the final stage above four coordinates, each one log likelihood
-        of all rows.
+        Moves of every particle in the final stage, each one log likelihood of all rows.
     min_power : float, default=0.95
         Warn when a smaller power of the likelihood was reached.
     whiten, one_sided : bool, default=True
@@ -286,7 +285,7 @@ class PMD(Engine):
             state.advance(_log_ratio(state, log_posterior), 1.0)
             if state.ess() < 0.1 * m:
                 problems.append(f"the weights keep an effective sample of {state.ess():.0f} of {m}")
-        else:
+        if self.n_sweeps:
             state.resample(rng)
             state.theta, acceptance = pcn_sweeps(log_posterior, state.theta, self.n_sweeps, rng)
             if acceptance < 0.1:

@@ -36,8 +36,9 @@ class SVGD(Engine):
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.
     max_iter : int, default=100
-        Iterations, each one score of every particle.
-    learning_rate : float, default=0.1
+        Iterations, each one score of every particle. From the Laplace start more iterations do not
+        help: with few particles for the dimension the fixed point itself is too wide.
+    learning_rate : float, default=0.05
         First step of Adam, in posterior standard deviations; it falls linearly to 0.
     batch_size : int, default=None
         Rows for each score, with a control variate at the mode; all rows by default.
@@ -71,7 +72,7 @@ class SVGD(Engine):
         *,
         kernel=None,
         max_iter=100,
-        learning_rate=0.1,
+        learning_rate=0.05,
         batch_size=None,
         whiten=True,
         one_sided=True,

@@ -29,13 +29,15 @@ class Target:
     names : tuple of str
         A name for each coordinate.
     stochastic : bool
-        Whether ``score`` is noisy (minibatches).
+        Whether ``score`` is noisy: then engines draw ``batch_size`` rows for each score.
+    batch_size : int or None
     initial : ndarray of shape (dim,)
         Where a search for the mode starts.
     """
 
     n_rows = None
     stochastic = False
+    batch_size = None
 
     score = None
     hessian = None

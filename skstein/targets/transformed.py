@@ -22,6 +22,7 @@ class Transformed(Target):
     def __init__(self, target, bijection, start=None):
         self.target, self.bijection, self.start = target, bijection, start
         self.dim, self.n_rows, self.stochastic = target.dim, target.n_rows, target.stochastic
+        self.batch_size = target.batch_size
         for part in ("score", "hessian", "log_prior", "sample_prior", "pointwise_log_likelihood"):
             if not supports(target, part):
                 setattr(self, part, None)
