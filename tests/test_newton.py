@@ -1,0 +1,205 @@
+"""The search for the mode against SciPy's optimisers, closed forms and differences."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.linalg import LinAlgError
+from scipy.optimize import minimize
+
+from skstein import LogDensity
+from skstein.targets import (
+    Affine,
+    LinearTarget,
+    LogisticTarget,
+    SoftmaxTarget,
+    laplace_approximation,
+)
+from skstein.targets.newton import gaussian_bijection, hessian_of
+
+
+def gaussian(mean, precision, **parts):
+    return LogDensity(
+        lambda t: -0.5 * np.einsum("ij,jk,ik->i", t - mean, precision, t - mean),
+        score=lambda t: -(t - mean) @ precision,
+        dim=len(mean),
+        **parts,
+    )
+
+
+def random_precision(rng, dim):
+    A = rng.normal(size=(dim, dim))
+    return A @ A.T / dim + 0.2 * np.eye(dim)
+
+
+def regression(kind, rng, n=60, **params):
+    X = rng.normal(size=(n, 3))
+    eta = X @ [1.0, -0.5, 0.0] + 0.3 + rng.logistic(size=n)
+    if kind == "linear":
+        return LinearTarget(X, eta, **params)
+    if kind == "softmax":
+        return SoftmaxTarget(X, np.digitize(eta, [-1.0, 1.0]), n_classes=3, **params)
+    return LogisticTarget(X, eta > 0, **params)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "softmax", "linear"])
+def test_mode_is_where_scipy_finds_it(kind, rng):
+    target = regression(kind, rng)
+    laplace = laplace_approximation(target)
+    found = minimize(
+        lambda t: -target.log_density(t[None])[0],
+        target.initial,
+        jac=lambda t: -target.score(t[None])[0],
+        method="BFGS",
+        options={"gtol": 1e-6},
+    )
+    assert laplace.converged
+    assert_allclose(laplace.mode, found.x, atol=1e-5)
+    assert_allclose(laplace.hessian, target.hessian(laplace.mode), rtol=1e-12)
+    # In posterior standard deviations what is left of the score is rounding.
+    score = target.score(laplace.mode[None])[0]
+    assert score @ np.linalg.solve(laplace.hessian, score) < 1e-14
+
+
+def test_a_gaussian_takes_one_step(rng):
+    mean, precision = 5 * rng.normal(size=4), random_precision(rng, 4)
+    laplace = laplace_approximation(gaussian(mean, precision, hessian=lambda theta: precision))
+    assert laplace.n_iter == 2  # the second finds nothing left to do
+    assert laplace.converged
+    assert_allclose(laplace.mode, mean, atol=1e-10)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1.0, 1e6])
+def test_the_tolerance_is_relative_to_the_posterior(factor, rng):
+    """Coordinates in other units (and so another Hessian) take the same number of steps."""
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, size=60)
+    plain = LogisticTarget(X, y, fit_intercept=False)
+
+    def units(theta):
+        return theta * factor
+
+    target = LogDensity(
+        lambda t: plain.log_density(units(t)),
+        score=lambda t: plain.score(units(t)) * factor,
+        hessian=lambda t: plain.hessian(units(t)) * factor**2,
+        dim=2,
+    )
+    expected, found = laplace_approximation(plain), laplace_approximation(target)
+    assert found.converged
+    assert found.n_iter == expected.n_iter
+    assert_allclose(found.mode * factor, expected.mode, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "softmax", "linear"])
+def test_a_thousand_times_the_rows_take_no_more_steps(kind, rng):
+    X = rng.normal(size=(60, 2))
+    y = np.digitize(X @ [1.0, -0.5] + rng.logistic(size=60), [-1.0, 1.0])
+    make = {
+        "logistic": lambda weight: LogisticTarget(X, y > 0, sample_weight=weight),
+        "softmax": lambda weight: SoftmaxTarget(X, y, n_classes=3, sample_weight=weight),
+        "linear": lambda weight: LinearTarget(X, y, sample_weight=weight),
+    }[kind]
+    once, often = (laplace_approximation(make(np.full(60, repeats))) for repeats in (1.0, 1000.0))
+    assert once.converged and often.converged
+    assert abs(often.n_iter - once.n_iter) <= 1
+
+
+@pytest.mark.parametrize("dim", [1, 2, 7])
+def test_scale_tril_inverts_the_hessian(dim, rng):
+    mean, precision = rng.normal(size=dim), random_precision(rng, dim)
+    bijection = laplace_approximation(gaussian(mean, precision)).bijection
+    scale_tril = bijection.matrix
+    scale_tril = scale_tril if isinstance(scale_tril, np.ndarray) else scale_tril.toarray()
+    assert_allclose(scale_tril, np.tril(scale_tril))
+    assert (scale_tril.diagonal() > 0).all()
+    assert_allclose(scale_tril @ scale_tril.T @ precision, np.eye(dim), atol=1e-7)
+    assert_allclose(bijection.offset, mean, atol=1e-7)
+
+
+def test_a_diagonal_hessian_gives_a_sparse_factor(rng):
+    curvature = rng.uniform(0.1, 10.0, size=3)
+    bijection = gaussian_bijection(np.zeros(3), np.diag(curvature))
+    assert isinstance(bijection, Affine)
+    assert_allclose(bijection.matrix.toarray(), np.diag(curvature**-0.5))
+    z = rng.normal(size=(4, 3))
+    assert_allclose(bijection.inverse(bijection.forward(z)), z)
+
+
+def test_a_hessian_is_differenced_where_there_is_none(rng):
+    target = regression("logistic", rng)
+    bare = LogDensity(target.log_density, score=target.score, dim=target.dim)
+    theta = rng.normal(size=target.dim)
+    exact = target.hessian(theta)
+    assert_allclose(hessian_of(bare, theta), exact, atol=1e-6 * np.abs(exact).max())
+    expected, found = laplace_approximation(target), laplace_approximation(bare)
+    assert found.converged
+    assert_allclose(found.mode, expected.mode, atol=1e-7)
+
+
+def test_above_500_coordinates_only_the_diagonal_is_differenced(rng):
+    curvature = rng.uniform(0.5, 2.0, size=501)
+    target = LogDensity(lambda t: -0.5 * t**2 @ curvature, score=lambda t: -curvature * t, dim=501)
+    assert_allclose(hessian_of(target, np.zeros(501)), np.diag(curvature), rtol=1e-8)
+
+
+def test_a_start_where_the_hessian_is_indefinite(rng):
+    """log p = -log(1 + x^2 + y^2 / 2) is concave only near its mode at 0."""
+
+    def score(t):
+        return -np.array([2.0, 1.0]) * t / (1 + t[:, :1] ** 2 + 0.5 * t[:, 1:] ** 2)
+
+    target = LogDensity(lambda t: -np.log1p(t[:, 0] ** 2 + 0.5 * t[:, 1] ** 2), score=score, dim=2)
+    start = np.array([3.0, -2.0]) * rng.choice([-1.0, 1.0], size=2)
+    assert np.linalg.eigvalsh(hessian_of(target, start)).min() < 0
+    laplace = laplace_approximation(target, start)
+    assert laplace.converged
+    assert_allclose(laplace.mode, 0.0, atol=1e-6)
+    assert_allclose(laplace.hessian, np.diag([2.0, 1.0]), atol=1e-5)
+
+
+def test_a_full_step_that_overshoots_is_shortened():
+    """log p = -log cosh x: from x = 2 Newton's full step lands at -11.6, the next far beyond."""
+    target = LogDensity(
+        lambda t: -np.logaddexp(t[:, 0], -t[:, 0]), score=lambda t: -np.tanh(t), dim=1
+    )
+    laplace = laplace_approximation(target, np.array([2.0]))
+    assert laplace.converged
+    assert_allclose(laplace.mode, 0.0, atol=1e-6)
+    assert_allclose(laplace.hessian, [[1.0]], atol=1e-6)
+
+
+def test_perfect_separation_has_a_mode_by_the_prior():
+    X = np.linspace(-2, 2, 20)[:, None]
+    target = LogisticTarget(X, X[:, 0] > 0)
+    laplace = laplace_approximation(target)
+    assert laplace.converged
+    assert np.abs(target.score(laplace.mode[None])).max() < 1e-6
+
+
+@pytest.mark.parametrize("infinite", ["log_density", "score"])
+def test_a_start_that_is_not_finite_is_an_error(infinite):
+    parts = {"log_density": lambda t: -0.5 * (t**2).sum(axis=1), "score": lambda t: -t}
+    parts[infinite] = lambda t: np.full(len(t) if infinite == "log_density" else t.shape, np.inf)
+    with pytest.raises(FloatingPointError, match="not finite at the starting point"):
+        laplace_approximation(LogDensity(**parts, dim=2))
+
+
+@pytest.mark.parametrize(
+    "precision", [np.diag([1.0, 0.0]), np.array([[1.0, 1.0], [1.0, 1.0 - 1e-9]])]
+)
+def test_a_flat_direction_is_an_error_that_says_so(precision):
+    with pytest.raises(LinAlgError, match="improper or flat in some direction; use a proper prior"):
+        gaussian_bijection(np.zeros(2), precision)
+
+
+def test_a_density_without_a_mode_is_an_error():
+    target = LogDensity(lambda t: 0.5 * (t**2).sum(axis=1), score=lambda t: t, dim=2)
+    with pytest.raises(LinAlgError, match="no positive definite Hessian"):
+        laplace_approximation(target, np.ones(2))
+
+
+def test_too_few_iterations_are_reported(rng):
+    X = rng.normal(size=(60, 2))
+    target = LogisticTarget(X, X[:, 0] + 0.1 * rng.normal(size=60) > 0)
+    laplace = laplace_approximation(target, np.full(3, 3.0), max_iter=1)
+    assert laplace.n_iter == 1
+    assert not laplace.converged
