@@ -174,7 +174,7 @@ def test_a_pickle_predicts_the_same_in_a_new_process(tmp_path):
     expected = []
     for problem, engine in CASES:
         X, y = data(problem)
-        estimator = make(problem, engine).fit(X, y)
+        estimator = make(problem, ENGINES[engine](n_particles=20)).fit(X, y)
         predict = "predict" if problem == "regression" else "predict_proba"
         expected.append((estimator, predict, X, getattr(estimator, predict)(X)))
     path = tmp_path / "fits.pickle"
@@ -203,7 +203,8 @@ def test_a_fit_keeps_no_training_data(problem, engine):
 @every_case
 def test_verbose_prints_a_line_a_tenth(problem, engine, capsys):
     X, y = data(problem)
-    make(problem, engine, verbose=1).fit(X, y)
+    estimator = make(problem, engine, verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
-    assert 1 <= len(lines) <= 10
+    assert len(lines) <= 10
+    assert len(lines) > 0 or estimator.n_iter_ <= 1
     assert all("iteration" in line for line in lines)
