@@ -1,0 +1,362 @@
+"""Changes of coordinates against numerical Jacobians, and minibatches against all rows."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import multivariate_normal
+
+from skstein import LogDensity
+from skstein.priors import Normal
+from skstein.targets import (
+    Affine,
+    Chain,
+    ControlVariate,
+    HyperbolicMap,
+    LinearTarget,
+    LogisticTarget,
+    OneSided,
+    Transformed,
+    Whitened,
+    laplace_approximation,
+    line_shifts,
+    supports,
+)
+from skstein.targets.one_sided import SHIFT
+
+DIM = 4
+
+
+def lower_triangle(rng, dim):
+    return np.tril(rng.normal(size=(dim, dim)), -1) + np.diag(rng.uniform(0.3, 2.0, size=dim))
+
+
+def affine(rng):
+    return Affine(rng.normal(size=DIM), lower_triangle(rng, DIM))
+
+
+def sparse_affine(rng):
+    scale = rng.uniform(0.3, 2.0, size=DIM)
+    matrix, inverse = scipy.sparse.diags_array(scale), scipy.sparse.diags_array(1 / scale)
+    return Affine(rng.normal(size=DIM), matrix.tocsr(), inverse.tocsr())
+
+
+def hyperbolic(rng):
+    a = rng.uniform(0.5, 2.0, size=2)
+    return HyperbolicMap(
+        selected=np.array([1, 3]),
+        location=rng.normal(size=DIM),
+        regression=rng.normal(size=(2, 2)),
+        scale_tril=lower_triangle(rng, 2),
+        xi=rng.normal(size=2),
+        a=a,
+        b=a * rng.uniform(-0.98, 0.98, size=2),
+        c=rng.uniform(0.1, 2.0, size=2),
+        u0=rng.normal(size=2),
+    )
+
+
+def chain(rng):
+    return Chain(hyperbolic(rng), affine(rng))
+
+
+every_bijection = pytest.mark.parametrize("make", [affine, sparse_affine, hyperbolic, chain])
+with_hessian = pytest.mark.parametrize("make", [affine, sparse_affine, hyperbolic])
+
+
+def central_differences(function, theta, step=1e-6):
+    """Derivative of ``function`` along every coordinate, on a new last axis."""
+    moves = step * np.eye(theta.shape[1])
+    return np.stack([(function(theta + e) - function(theta - e)) / (2 * step) for e in moves], -1)
+
+
+def logistic(rng, n=40, p=3, **params):
+    X = rng.normal(size=(n, p))
+    y = X[:, 0] + rng.logistic(size=n) > 0
+    return LogisticTarget(X, y.astype(float), **params)
+
+
+# Bijections.
+
+
+@every_bijection
+def test_inverse_undoes_forward(make, rng):
+    bijection, z = make(rng), 2 * rng.normal(size=(20, DIM))
+    assert_allclose(bijection.inverse(bijection.forward(z)), z, rtol=1e-8, atol=1e-8)
+
+
+@every_bijection
+def test_log_det_is_that_of_the_jacobian(make, rng):
+    bijection, z = make(rng), rng.normal(size=(5, DIM))
+    jacobian = central_differences(bijection.forward, z)
+    assert_allclose(bijection.log_det(z), np.linalg.slogdet(jacobian)[1], atol=1e-6)
+
+
+@every_bijection
+def test_pulled_score_is_the_gradient_in_the_new_coordinates(make, rng):
+    bijection, z = make(rng), rng.normal(size=(5, DIM))
+    center = rng.normal(size=DIM)
+
+    def log_density(z):
+        return -np.log(np.cosh(bijection.forward(z) - center)).sum(axis=1) + bijection.log_det(z)
+
+    pulled = bijection.pull_score(z, -np.tanh(bijection.forward(z) - center))
+    expected = central_differences(log_density, z)
+    assert_allclose(pulled, expected, atol=1e-6 * max(1.0, np.abs(expected).max()))
+
+
+@every_bijection
+def test_push_score_undoes_pull_score(make, rng):
+    bijection, z, score = make(rng), rng.normal(size=(5, DIM)), rng.normal(size=(5, DIM))
+    assert_allclose(bijection.push_score(z, bijection.pull_score(z, score)), score, atol=1e-8)
+
+
+@with_hessian
+def test_pulled_hessian_is_that_in_the_new_coordinates(make, rng):
+    bijection, z = make(rng), rng.normal(size=(1, DIM))
+    center, A = rng.normal(size=DIM), rng.normal(size=(DIM, DIM))
+    precision = A @ A.T + np.eye(DIM)
+
+    def score(z):
+        return bijection.pull_score(z, -(bijection.forward(z) - center) @ precision)
+
+    theta_score = -(bijection.forward(z)[0] - center) @ precision
+    pulled = bijection.pull_hessian(z[0], theta_score, precision)
+    expected = -central_differences(score, z)[0]
+    assert_allclose(pulled, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_a_hyperbolic_map_is_monotone_with_the_slopes_it_promises(rng):
+    bijection = hyperbolic(rng)
+    u = np.linspace(-1e4, 1e4, 2001)
+    z = np.zeros((len(u), DIM))
+    z[:, 1] = u
+    value = bijection.forward(z)[:, 1]
+    assert (np.diff(value) > 0).all()
+    a, b = bijection.a[0], bijection.b[0]
+    step = u[1] - u[0]
+    assert_allclose((value[1] - value[0]) / step, a - b, rtol=1e-3, atol=1e-6)
+    assert_allclose((value[-1] - value[-2]) / step, a + b, rtol=1e-3, atol=1e-6)
+
+
+@every_bijection
+def test_bijections_pickle(make, rng):
+    bijection, z = make(rng), rng.normal(size=(3, DIM))
+    assert_array_equal(pickle.loads(pickle.dumps(bijection)).forward(z), bijection.forward(z))
+
+
+# Transformed targets.
+
+
+@every_bijection
+def test_a_transformed_target_has_the_transformed_density(make, rng):
+    """log p(z) = log p(theta) + log |d theta / d z|, by numerical determinants and differences."""
+    bijection, target = make(rng), logistic(rng)
+    z = rng.normal(size=(4, DIM))
+    transformed = Transformed(target, bijection)
+    theta = bijection.forward(z)
+    volume = np.linalg.slogdet(central_differences(bijection.forward, z))[1]
+    assert_allclose(transformed.log_density(z), target.log_density(theta) + volume, atol=1e-5)
+    expected = central_differences(transformed.log_density, z)
+    assert_allclose(transformed.score(z), expected, atol=1e-5 * max(1, np.abs(expected).max()))
+    value, score = transformed.log_density_and_score(z)
+    assert_allclose(value, transformed.log_density(z))
+    assert_allclose(score, transformed.score(z))
+    assert_allclose(transformed.log_prior(z) + transformed.log_likelihood(z), value)
+    assert_allclose(transformed.pointwise_log_likelihood(z), target.pointwise_log_likelihood(theta))
+    rows = np.array([3, 5])
+    assert_allclose(transformed.log_likelihood(z, rows), target.log_likelihood(theta, rows))
+
+
+def test_prior_draws_are_carried_over(seed, rng):
+    target, bijection = logistic(rng), affine(rng)
+    transformed = Transformed(target, bijection)
+    draws = transformed.sample_prior(np.random.default_rng(seed), 5)
+    expected = target.sample_prior(np.random.default_rng(seed), 5)
+    assert_allclose(bijection.forward(draws), expected)
+    assert_allclose(bijection.forward(transformed.initial[None])[0], target.initial, atol=1e-9)
+
+
+@pytest.mark.parametrize("make_start", [None, affine, hyperbolic])
+def test_the_start_has_the_density_it_reports(make_start, rng):
+    """log_start against the change of variables from a standard normal."""
+    start = None if make_start is None else make_start(rng)
+    transformed = Transformed(logistic(rng), None, start=start)
+    z = transformed.sample_start(rng, 6)
+    white = z if start is None else start.inverse(z)
+    expected = multivariate_normal(np.zeros(DIM)).logpdf(white)
+    if start is not None:
+        expected -= np.linalg.slogdet(central_differences(start.forward, white))[1]
+    assert_allclose(transformed.log_start(z), expected, atol=1e-5)
+
+
+def test_what_the_target_lacks_the_transformed_lacks():
+    target = LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), dim=2)
+    transformed = Transformed(target, Affine(np.zeros(2), np.eye(2)))
+    for part in ("score", "hessian", "log_prior", "sample_prior", "pointwise_log_likelihood"):
+        assert not supports(transformed, part)
+    assert supports(Transformed(logistic(np.random.default_rng(0)), None), "hessian")
+
+
+@pytest.mark.parametrize("kind", ["logistic", "linear"])
+def test_whitened_has_the_identity_for_a_hessian_at_the_mode(kind, rng):
+    X = rng.normal(size=(50, 3)) @ lower_triangle(rng, 3)
+    y = X[:, 0] + rng.logistic(size=50)
+    target = LinearTarget(X, y) if kind == "linear" else LogisticTarget(X, (y > 0).astype(float))
+    laplace = laplace_approximation(target)
+    whitened = Whitened(target, laplace.mode, laplace.bijection.matrix)
+    origin = np.zeros((1, target.dim))
+    assert_allclose(whitened.hessian(origin[0]), np.eye(target.dim), atol=1e-7)
+    assert_allclose(-central_differences(whitened.score, origin)[0], np.eye(target.dim), atol=1e-5)
+    assert_allclose(whitened.score(origin), 0.0, atol=1e-6)
+
+
+# One-sided coordinates.
+
+
+def rare_category(n_seen, prior_sd):
+    """One coefficient, of a category seen ``n_seen`` times, always with the same class."""
+    prior = Normal(prior_sd)
+    return LogisticTarget(np.ones((n_seen, 1)), np.zeros(n_seen), fit_intercept=False, prior=prior)
+
+
+def rare_categories(rng, n=2000, n_regular=22, sizes=(1, 2, 3, 4, 6, 8)):
+    """Standardised data whose last columns are dummies of a few rows, each seen with one class."""
+    X = np.zeros((n, n_regular + len(sizes)))
+    X[:, :n_regular] = rng.normal(size=(n, n_regular))
+    eta = X[:, :n_regular] @ rng.normal(0, 0.4, size=n_regular)
+    y = (eta + rng.logistic(size=n) > 0).astype(float)
+    for j, size in enumerate(sizes):
+        X[rng.choice(np.flatnonzero(y == j % 2), size, replace=False), n_regular + j] = 1.0
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+@pytest.mark.parametrize("prior_sd", [1.0, 10.0])
+def test_the_scan_finds_the_rare_categories_and_nothing_else(prior_sd, rng):
+    X, y = rare_categories(rng)
+    prior = Normal(prior_sd)
+    target = LogisticTarget(X, y, prior=prior, intercept_prior=prior)
+    shifts = line_shifts(target, laplace_approximation(target))
+    rare = np.arange(23, 29)
+    assert_array_equal(np.flatnonzero(np.abs(shifts) > SHIFT), rare)
+    # Even columns were seen with y = 0 only: their coefficients have their tail to the left.
+    assert_array_equal(np.sign(shifts[rare]), [-1, 1, -1, 1, -1, 1])
+
+
+@pytest.mark.parametrize("prior_sd", [1.0, 10.0])
+def test_the_scan_finds_nothing_in_regular_data(prior_sd, rng):
+    X, y = rare_categories(rng, n=500, sizes=())
+    prior = Normal(prior_sd)
+    target = LogisticTarget(X, y, prior=prior, intercept_prior=prior)
+    assert np.abs(line_shifts(target, laplace_approximation(target))).max() < SHIFT
+
+
+def test_the_scan_finds_nothing_in_linear_regression(rng):
+    X = rng.normal(size=(60, 3))
+    target = LinearTarget(X, X[:, 0] + rng.normal(size=60))
+    assert np.abs(line_shifts(target, laplace_approximation(target))).max() < SHIFT
+
+
+def test_the_scan_measures_the_shift_of_a_known_density():
+    """The mean of a 1-d density minus its mode, in Laplace sds, by quadrature over the scan's
+    range of five Laplace sds; the scan's 25 points integrate to a few hundredths."""
+    target = rare_category(20, 10.0)
+    laplace = laplace_approximation(target)
+    sd = 1 / np.sqrt(laplace.hessian[0, 0])
+    t = np.linspace(-5, 5, 20_001)
+    log_density = target.log_density((laplace.mode[0] + t * sd)[:, None])
+    weights = np.exp(log_density - log_density.max())
+    assert_allclose(line_shifts(target, laplace), weights @ t / weights.sum(), atol=0.05)
+
+
+@pytest.mark.parametrize("n_seen", [4, 20, 100])
+def test_in_the_map_one_rare_category_is_nearly_normal(n_seen):
+    """Mean, variance, skewness and kurtosis in the map, by quadrature."""
+    target = rare_category(n_seen, 10.0)
+    one_sided = OneSided(target, laplace_approximation(target), np.array([0]))
+    z = np.linspace(-8, 8, 8001)
+    log_density = one_sided.log_density(z[:, None])
+    weights = np.exp(log_density - log_density.max())
+    weights /= weights.sum()
+    mean = weights @ z
+    sd = np.sqrt(weights @ (z - mean) ** 2)
+    assert abs(mean) < 0.1
+    assert abs(sd - 1) < 0.1
+    assert abs(weights @ ((z - mean) / sd) ** 3) < 0.2
+    assert abs(weights @ ((z - mean) / sd) ** 4 - 3) < 0.4
+
+
+def test_a_one_sided_target_is_the_target(rng):
+    """Density and score in the map, by numerical determinants and differences."""
+    X, y = rare_categories(rng, n=300, n_regular=2, sizes=(2, 3))
+    prior = Normal(10.0)
+    target = LogisticTarget(X, y, prior=prior, intercept_prior=prior)
+    one_sided = OneSided(target, laplace_approximation(target), np.array([3, 4]))
+    z = rng.normal(size=(6, 5))
+    theta = one_sided.bijection.forward(z)
+    volume = np.linalg.slogdet(central_differences(one_sided.bijection.forward, z))[1]
+    assert_allclose(one_sided.log_density(z), target.log_density(theta) + volume, atol=1e-4)
+    expected = central_differences(one_sided.log_density, z)
+    assert_allclose(one_sided.score(z), expected, atol=1e-5 * max(1, np.abs(expected).max()))
+    origin = np.zeros((1, 5))
+    assert_allclose(one_sided.score(origin), 0.0, atol=1e-6)
+    assert_allclose(-central_differences(one_sided.score, origin)[0], np.eye(5), atol=1e-4)
+
+
+# Minibatches.
+
+
+@pytest.fixture
+def control_variate(rng):
+    target = logistic(rng, n=2000, sample_weight=rng.uniform(0.5, 1.5, size=2000))
+    laplace = laplace_approximation(target)
+    return target, laplace, ControlVariate(target, laplace.mode, batch_size=100)
+
+
+def test_a_control_variate_is_exact_at_its_centre(control_variate, rng):
+    target, laplace, noisy = control_variate
+    rows = rng.choice(2000, 100, replace=False)
+    center = laplace.mode[None]
+    assert_allclose(noisy.score(center, rows), target.score(center), atol=1e-9)
+
+
+def test_a_control_variate_is_unbiased(control_variate, rng):
+    """The average over the batches of a partition is the score of all rows."""
+    target, laplace, noisy = control_variate
+    theta = laplace.mode + rng.normal(size=(3, target.dim))
+    batches = rng.permutation(2000).reshape(20, 100)
+    average = np.mean([noisy.score(theta, rows) for rows in batches], axis=0)
+    assert_allclose(average, target.score(theta), rtol=1e-8, atol=1e-8)
+
+
+def test_near_the_mode_a_control_variate_is_far_quieter_than_a_plain_minibatch(
+    control_variate, rng
+):
+    """Within posterior standard deviations of the centre, and quadratic in the distance to it."""
+    target, laplace, noisy = control_variate
+    batches = rng.permutation(2000).reshape(20, 100)
+    direction = laplace.bijection.matrix @ rng.normal(size=target.dim)
+
+    def variance(target, distance):
+        theta = (laplace.mode + distance * direction)[None]
+        return np.var([target.score(theta, rows) for rows in batches], axis=0).sum()
+
+    assert variance(noisy, 1.0) < 0.05 * variance(target, 1.0)
+    assert_allclose(variance(noisy, 0.1), 0.01 * variance(noisy, 1.0), rtol=0.5)
+
+
+def test_a_control_variate_without_rows_is_the_target(control_variate, rng):
+    target, laplace, noisy = control_variate
+    theta = laplace.mode + rng.normal(size=(3, target.dim))
+    assert noisy.stochastic and not target.stochastic
+    assert_array_equal(noisy.score(theta), target.score(theta))
+    assert_array_equal(noisy.log_density(theta), target.log_density(theta))
+    assert_array_equal(noisy.hessian(theta[0]), target.hessian(theta[0]))
+    assert noisy.names == target.names
+
+
+def test_a_batch_is_at_most_all_rows(control_variate):
+    target, laplace, _ = control_variate
+    assert ControlVariate(target, laplace.mode, 10**6).batch_size == 2000
