@@ -7,6 +7,7 @@ from .log_density import LogDensity
 from .minibatch import ControlVariate
 from .newton import Laplace, laplace_approximation
 from .one_sided import OneSided, line_shifts
+from .probit import ProbitTarget
 from .transformed import Transformed, Whitened
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "LogDensity",
     "LogisticTarget",
     "OneSided",
+    "ProbitTarget",
     "SoftmaxTarget",
     "Target",
     "Transformed",
