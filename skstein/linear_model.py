@@ -168,7 +168,7 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
     >>> from sklearn.datasets import load_diabetes
     >>> from skstein import BayesianLinearRegression
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> reg = BayesianLinearRegression(inference="laplace", random_state=0).fit(X, y)
+    >>> reg = BayesianLinearRegression(random_state=0).fit(X, y)
     >>> print(f"{reg.score(X, y):.2f}")
     0.52
     >>> reg.predict_interval(X[:3], level=0.9).shape
@@ -330,7 +330,7 @@ class BayesianLogisticRegression(BayesianClassifierMixin, _BayesianLinearModel):
     >>> from sklearn.datasets import load_iris
     >>> from skstein import BayesianLogisticRegression
     >>> X, y = load_iris(return_X_y=True)
-    >>> clf = BayesianLogisticRegression(inference="laplace", random_state=0).fit(X, y)
+    >>> clf = BayesianLogisticRegression(random_state=0).fit(X, y)
     >>> clf.predict(X[:2])
     array([0, 0])
     >>> clf.predict_interval(X[:2], level=0.9).shape

@@ -101,7 +101,7 @@ def normal_mixture_quantile(means, stds, weights, q):
     >>> from skstein._jit.predict import normal_mixture_quantile
     >>> means, stds, weights = np.array([[-1.0, 1.0]]), np.ones(2), np.full(2, 0.5)
     >>> normal_mixture_quantile(means, stds, weights, np.array([0.05, 0.95])).round(4)
-    array([[-2.2908,  2.2908]])
+    array([[-2.2845,  2.2845]])
     """
     means, q = frozen(means), np.asarray(q, dtype=np.float64)
     tail = np.minimum(q, 1.0 - q)
