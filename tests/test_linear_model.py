@@ -446,6 +446,11 @@ def test_names_stand_for_documented_defaults():
     assert_array_equal(named.posterior_.particles, explicit.posterior_.particles)
 
 
+def test_html_shows_nested_parameters(estimator):
+    est, _ = estimator
+    assert "inference__n_particles" in est._repr_html_()
+
+
 @pytest.mark.parametrize(
     ("params", "error", "words"),
     [
