@@ -1,0 +1,155 @@
+"""A wrong posterior comes with a warning, and a warning is not raised for nothing.
+
+Rare categories, each seen with one class only, have one-sided coefficients, on which engines that
+work without the map for them fail. The truth is a long run of Hamiltonian Monte Carlo in the map,
+whose own error is measured.
+"""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from skstein import LogDensity, infer
+from skstein.diagnostics import ess, split_rhat
+from skstein.inference import ENGINES, LaplaceDraws
+from skstein.priors import Normal
+from skstein.samplers import HMC
+from skstein.targets import LogisticTarget, OneSided, laplace_approximation
+
+MISS = 0.2  # posterior standard deviations, root mean square over coordinates
+
+
+@dataclass
+class Problem:
+    target: LogisticTarget
+    rare: tuple
+    mean: np.ndarray
+    sd: np.ndarray
+
+    def error(self, posterior):
+        return np.sqrt(np.mean(((posterior.mean() - self.mean) / self.sd) ** 2))
+
+
+def make_problem(seed, n, n_regular, sizes, prior_sd):
+    """Standardised features, the last of them dummies of few rows that share their class."""
+    rng = np.random.default_rng(seed)
+    X = np.zeros((n, n_regular + len(sizes)))
+    X[:, :n_regular] = rng.normal(size=(n, n_regular))
+    eta = X[:, :n_regular] @ rng.normal(0, 0.4, size=n_regular)
+    y = (eta + rng.logistic(size=n) > 0).astype(float)
+    for j, size in enumerate(sizes):
+        X[rng.choice(np.flatnonzero(y == j % 2), size, replace=False), n_regular + j] = 1.0
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    prior = Normal(prior_sd)
+    target = LogisticTarget(X, y, prior=prior, intercept_prior=prior)
+
+    rare = np.arange(1 + n_regular, target.dim)
+    in_map = OneSided(target, laplace_approximation(target), rare)
+    start = in_map.sample_start(rng, 32)
+    draws, _, _ = HMC().sample(in_map, start, n_warmup=100, n_draws=300, rng=rng)
+    theta = in_map.bijection.forward(draws.reshape(-1, target.dim))
+    chains = theta.reshape(draws.shape)
+    # The truth's own error is below a tenth of what counts as a miss.
+    assert split_rhat(chains).max() < 1.02
+    assert 1 / np.sqrt(ess(chains, rank=False).min()) < 0.1 * MISS
+    names = tuple(np.array(target.names)[rare])
+    return Problem(target, names, theta.mean(axis=0), theta.std(axis=0))
+
+
+@pytest.fixture(scope="module", params=[1.0, 10.0], ids=lambda sd: f"prior_sd={sd:g}")
+def small(request):
+    seed = request.config.getoption("seed")
+    return make_problem(seed, n=500, n_regular=6, sizes=(2, 3, 4), prior_sd=request.param)
+
+
+@pytest.fixture(scope="module", params=[1.0, 10.0], ids=lambda sd: f"prior_sd={sd:g}")
+def large(request):
+    seed = request.config.getoption("seed")
+    sizes = (1, 2, 3, 4, 6, 8)
+    return make_problem(seed, n=2000, n_regular=22, sizes=sizes, prior_sd=request.param)
+
+
+def run(target, engine, seed):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        posterior = infer(target, engine, random_state=seed)
+    assert all(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+    return posterior, [str(warning.message) for warning in caught]
+
+
+without_the_map = pytest.mark.parametrize("handicap", [{"one_sided": False}, {"whiten": False}])
+
+
+def check_without_the_map(problem, engine, handicap, seed):
+    posterior, messages = run(problem.target, ENGINES[engine](**handicap), seed)
+    assert np.isfinite(posterior.particles).all()
+    assert messages or problem.error(posterior) < MISS
+    (message,) = (text for text in messages if "one-sided" in text)
+    assert ", ".join(problem.rare) in message
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@without_the_map
+def test_without_the_map_a_warning_names_the_coordinates(small, engine, handicap, seed):
+    check_without_the_map(small, engine, handicap, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+@without_the_map
+def test_without_the_map_a_warning_names_the_coordinates_of_larger_data(
+    large, engine, handicap, seed
+):
+    check_without_the_map(large, engine, handicap, seed)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_in_the_map_every_engine_is_right_or_says_so(small, engine, seed):
+    posterior, messages = run(small.target, engine, seed)
+    assert messages or small.error(posterior) < MISS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_in_the_map_every_engine_is_right_or_says_so_on_larger_data(large, engine, seed):
+    posterior, messages = run(large.target, engine, seed)
+    assert messages or large.error(posterior) < MISS
+
+
+def test_without_the_map_some_engine_misses(small, seed):
+    """Or the tests above would test nothing."""
+    posterior, _ = run(small.target, LaplaceDraws(one_sided=False), seed)
+    assert small.error(posterior) > MISS
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_particles_that_cannot_arrive_are_reported(engine, seed):
+    """Unwhitened scales of 1000 and 0.001 with far too few iterations, started far away."""
+    scale = np.array([1e3, 1e-3])
+    target = LogDensity(
+        lambda t: -0.5 * (t / scale) ** 2 @ np.ones(2), score=lambda t: -t / scale**2, dim=2
+    )
+    few = {
+        "pmd": {"max_iter": 1, "n_sweeps": 1},
+        "pmfvb": {"n_warmup": 24, "max_iter": 26},
+        "fwss": {"max_iter_oracle": 2, "n_sweeps": 0},
+        "svgd": {"max_iter": 2},
+        "ksd-mcmc": {"n_warmup": 5, "n_draws": 20},
+        "laplace": {},
+    }
+    start = np.full((1000, 2), [5e3, 5e-3])
+    engine = ENGINES[engine](whiten=False, **few[engine])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            posterior = infer(target, engine, init=start, random_state=seed)
+        except FloatingPointError:
+            return
+    error = np.abs(posterior.mean()) / scale
+    assert np.isfinite(posterior.particles).all()
+    assert error.max() < MISS or any(
+        issubclass(warning.category, ConvergenceWarning) for warning in caught
+    )
