@@ -62,7 +62,7 @@ def make_problem(seed, n, n_regular, sizes, prior_sd):
 @pytest.fixture(scope="module", params=[1.0, 10.0], ids=lambda sd: f"prior_sd={sd:g}")
 def small(request):
     seed = request.config.getoption("seed")
-    return make_problem(seed, n=500, n_regular=6, sizes=(2, 3, 4), prior_sd=request.param)
+    return make_problem(seed, n=500, n_regular=8, sizes=(2, 3, 4), prior_sd=request.param)
 
 
 @pytest.fixture(scope="module", params=[1.0, 10.0], ids=lambda sd: f"prior_sd={sd:g}")
