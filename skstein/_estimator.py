@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._blocks import row_blocks
 from ._jit.predict import log_mean_proba, mean_entropy, normal_mixture_quantile
-from ._parallel import one_blas_thread
+from ._parallel import one_thread
 from ._random import as_generator
 from ._validation import check_fractions
 from .inference import infer, resolve_engine
@@ -80,7 +80,7 @@ class BayesianEstimator(BaseEstimator):
             theta, weights = self.posterior_.particles, self.posterior_.weights
         blocks = row_blocks(len(X), 8 * len(theta) * self._n_outputs)
         # Blocks are small enough for the cache, and too small to be worth several threads of BLAS.
-        with one_blas_thread():
+        with one_thread():
             return np.concatenate(
                 [function(self._particle_outputs(X[rows], theta), weights) for rows in blocks]
             )

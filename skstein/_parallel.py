@@ -1,7 +1,7 @@
 """The ``map`` that engines are given: joblib over independent pieces.
 
-Threads by default, since BLAS and the compiled routines release the GIL. BLAS itself is held to one
-thread, for one job too, so that a result does not depend on the number of jobs.
+Threads by default, since BLAS and the compiled routines release the GIL. BLAS and OpenMP are held to
+one thread, for one job too, so that a result does not depend on the number of jobs.
 """
 
 from contextlib import contextmanager
@@ -17,15 +17,15 @@ def _controller():
 
 
 @contextmanager
-def one_blas_thread():
-    """Hold BLAS to one thread inside the block."""
-    with _controller().limit(limits=1, user_api="blas"):
+def one_thread():
+    """Hold BLAS and OpenMP to one thread inside the block."""
+    with _controller().limit(limits=1):
         yield
 
 
 def _held(function, *args):
     # A worker process has thread pools of its own.
-    with one_blas_thread():
+    with one_thread():
         return function(*args)
 
 

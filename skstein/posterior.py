@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ._random import as_generator
 from .metrics import ksd
 from .targets.bijections import Chain
 
@@ -154,13 +155,13 @@ class ParticlePosterior:
         Parameters
         ----------
         n_samples : int
-        random_state : None, int or numpy.random.Generator, default=None
+        random_state : None, int, numpy.random.RandomState or numpy.random.Generator, default=None
 
         Returns
         -------
         ndarray of shape (n_samples, dim)
         """
-        rng = np.random.default_rng(random_state)
+        rng = as_generator(random_state)
         return self.particles[rng.choice(len(self), size=n_samples, p=self.weights)]
 
     def thin(self, n_particles):

@@ -1,25 +1,55 @@
-"""Priors on regression coefficients.
+r"""Priors on regression coefficients.
 
 A prior is a parameter object: an estimator's ``prior="normal"`` makes one with its defaults, and
 ``prior__scale`` tunes it in a grid search. It knows only a block of coefficients, never the data.
+
+The hierarchical priors are scale mixtures of normals with the mixing variable integrated out: a
+variance of its own for each coefficient, :math:`\tau_j \sim IG(a, b)`, gives a Student t; one
+precision for all, :math:`\alpha \sim \Gamma(a, b)`, a multivariate t. No engine then has to move in
+the funnel that a coefficient and its own variance form. Their joint mode is a poor centre; engines
+are whitened with `conditional`, the normal prior of the expected precision.
 """
 
 from numbers import Real
 
 import numpy as np
+from scipy.special import gammaln
 from sklearn.base import BaseEstimator, clone
 
 from ._validation import Interval
 
+_POSITIVE = [Interval(Real, 0, None, closed="neither")]
 
-class Normal(BaseEstimator):
+
+class Prior(BaseEstimator):
+    """Base class of priors on a block of ``p`` coefficients.
+
+    A subclass writes `log_density`, `score`, `precision`, `sample` and `expected_precision`.
+    """
+
+    def conditional(self, second_moment):
+        """The normal prior that stands for this one near a posterior with ``E[coef**2]``.
+
+        Parameters
+        ----------
+        second_moment : ndarray of shape (p,)
+
+        Returns
+        -------
+        Normal
+        """
+        return Normal(1.0 / np.sqrt(self.expected_precision(second_moment)))
+
+
+class Normal(Prior):
     """Independent normal prior with mean 0 on every coefficient.
 
     Parameters
     ----------
-    scale : float, default=1.0
+    scale : float or array-like of shape (n_features,), default=1.0
         Standard deviation, in units of the coefficients of the features as the model sees them
-        (standardised ones when the estimator standardises).
+        (standardised ones when the estimator standardises). An array gives each feature its own,
+        the same for every class.
 
     Examples
     --------
@@ -29,31 +59,255 @@ class Normal(BaseEstimator):
     array([[-1., -0.]])
     """
 
-    _parameter_constraints = {"scale": [Interval(Real, 0, None, closed="neither")]}
+    _parameter_constraints = {"scale": [*_POSITIVE, "array-like"]}
 
     def __init__(self, scale=1.0):
         self.scale = scale
 
     def log_density(self, coef):
         """Normalised log density of each row of ``coef`` (m, p), shape (m,)."""
-        p = coef.shape[1]
-        quadratic = np.einsum("ij,ij->i", coef, coef) / self.scale**2
-        return -0.5 * quadratic - p * (np.log(self.scale) + 0.5 * np.log(2 * np.pi))
+        scale = _each(self.scale, coef.shape[1])
+        standard = -0.5 * np.sum((coef / scale) ** 2, axis=1)
+        return standard - np.log(scale).sum() - 0.5 * coef.shape[1] * np.log(2 * np.pi)
 
     def score(self, coef):
         """Gradient of the log density at each row of ``coef`` (m, p), shape (m, p)."""
-        return -coef / self.scale**2
+        return -coef / _each(self.scale, coef.shape[1]) ** 2
 
     def precision(self, coef):
         """Negative Hessian of the log density at ``coef`` (p,), shape (p, p)."""
-        return np.eye(coef.shape[0]) / self.scale**2
+        return np.diag(self.expected_precision(coef**2))
+
+    def expected_precision(self, second_moment):
+        """Precision of the normal that the mixture is made of, given ``E[coef**2]``, shape (p,)."""
+        return _each(self.scale, len(second_moment)) ** -2.0
 
     def sample(self, rng, m, p):
         """Draw ``m`` coefficient vectors of length ``p``, shape (m, p)."""
-        return self.scale * rng.standard_normal((m, p))
+        return _each(self.scale, p) * rng.standard_normal((m, p))
 
 
-PRIORS = {"normal": Normal}
+class Laplace(Prior):
+    """Independent double exponential prior, the Bayesian lasso.
+
+    Parameters
+    ----------
+    scale : float or array-like of shape (n_features,), default=1.0
+        The density is ``exp(-|coef| / scale) / (2 scale)``; the standard deviation is
+        ``sqrt(2) scale``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.priors import Laplace
+    >>> Laplace(scale=2.0).score(np.array([[4.0, -1.0]]))
+    array([[-0.5,  0.5]])
+    """
+
+    _parameter_constraints = {"scale": [*_POSITIVE, "array-like"]}
+
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+    def log_density(self, coef):
+        """Normalised log density of each row of ``coef`` (m, p), shape (m,)."""
+        scale = _each(self.scale, coef.shape[1])
+        return -np.sum(np.abs(coef) / scale, axis=1) - np.log(2 * scale).sum()
+
+    def score(self, coef):
+        """Gradient of the log density at each row of ``coef`` (m, p), shape (m, p)."""
+        return -np.sign(coef) / _each(self.scale, coef.shape[1])
+
+    def precision(self, coef):
+        """Negative Hessian of the log density at ``coef`` (p,), shape (p, p): 0 off the kink."""
+        return np.zeros((len(coef), len(coef)))
+
+    def expected_precision(self, second_moment):
+        """Precision of the normal that the mixture is made of, given ``E[coef**2]``, shape (p,)."""
+        return 1.0 / (_each(self.scale, len(second_moment)) * np.sqrt(second_moment))
+
+    def sample(self, rng, m, p):
+        """Draw ``m`` coefficient vectors of length ``p``, shape (m, p)."""
+        return rng.laplace(size=(m, p)) * _each(self.scale, p)
+
+
+class StudentT(Prior):
+    """Independent Student t prior: robust to a few large coefficients.
+
+    Parameters
+    ----------
+    df : float, default=4.0
+        Degrees of freedom.
+    scale : float or array-like of shape (n_features,), default=1.0
+        Scale; the standard deviation is ``scale * sqrt(df / (df - 2))`` for ``df`` above 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.priors import StudentT
+    >>> StudentT(df=1.0).score(np.array([[1.0]]))
+    array([[-1.]])
+    """
+
+    _parameter_constraints = {"df": _POSITIVE, "scale": [*_POSITIVE, "array-like"]}
+
+    def __init__(self, df=4.0, scale=1.0):
+        self.df = df
+        self.scale = scale
+
+    def log_density(self, coef):
+        """Normalised log density of each row of ``coef`` (m, p), shape (m,)."""
+        df, p = self.df, coef.shape[1]
+        scale = _each(self.scale, p)
+        value = -0.5 * (df + 1) * np.log1p((coef / scale) ** 2 / df).sum(axis=1)
+        constant = gammaln(0.5 * (df + 1)) - gammaln(0.5 * df) - 0.5 * np.log(df * np.pi)
+        return value + p * constant - np.log(scale).sum()
+
+    def score(self, coef):
+        """Gradient of the log density at each row of ``coef`` (m, p), shape (m, p)."""
+        return -coef * self._precision(coef**2)
+
+    def _precision(self, square):
+        scale = _each(self.scale, square.shape[-1])
+        return (self.df + 1) / (self.df * scale**2 + square)
+
+    def precision(self, coef):
+        """Negative Hessian of the log density at ``coef`` (p,), shape (p, p)."""
+        precision = self._precision(coef**2)
+        return np.diag(precision - 2 * (precision * coef) ** 2 / (self.df + 1))
+
+    def expected_precision(self, second_moment):
+        """Precision of the normal that the mixture is made of, given ``E[coef**2]``, shape (p,)."""
+        return self._precision(second_moment)
+
+    def sample(self, rng, m, p):
+        """Draw ``m`` coefficient vectors of length ``p``, shape (m, p)."""
+        return rng.standard_t(self.df, (m, p)) * _each(self.scale, p)
+
+
+class AdaptiveRidge(StudentT):
+    r"""A variance of its own for every coefficient, integrated out.
+
+    ``coef_j | tau_j ~ N(0, tau_j)``, ``tau_j ~ InvGamma(shape, rate)``: a Student t with
+    ``2 shape`` degrees of freedom and scale ``sqrt(rate / shape)``.
+
+    Parameters
+    ----------
+    shape : float, default=1.0
+    rate : float, default=1.0
+        Of the inverse gamma distribution, whose density is proportional to
+        ``tau ** -(shape + 1) * exp(-rate / tau)``.
+
+    References
+    ----------
+    Tran, Tseng & Kohn, "Particle mean field variational Bayes", section 7.
+
+    Examples
+    --------
+    >>> from skstein.priors import AdaptiveRidge
+    >>> AdaptiveRidge(shape=2.0).df
+    4.0
+    """
+
+    _parameter_constraints = {"shape": _POSITIVE, "rate": _POSITIVE}
+
+    def __init__(self, shape=1.0, rate=1.0):
+        self.shape = shape
+        self.rate = rate
+
+    @property
+    def df(self):
+        """Degrees of freedom of the t distribution."""
+        return 2.0 * self.shape
+
+    @property
+    def scale(self):
+        """Scale of the t distribution."""
+        return np.sqrt(self.rate / self.shape)
+
+
+class HierarchicalNormal(Prior):
+    r"""One unknown precision for all coefficients, integrated out.
+
+    ``coef_j | alpha ~ N(0, 1 / alpha)``, ``alpha ~ Gamma(shape, rate)``: a multivariate t with
+    ``2 shape`` degrees of freedom. How much all coefficients shrink is learnt from the data.
+
+    Parameters
+    ----------
+    shape : float, default=1.0
+    rate : float, default=1.0
+        Of the gamma distribution, whose mean is ``shape / rate``.
+
+    References
+    ----------
+    "Frank-Wolfe Stein sampling", section 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.priors import HierarchicalNormal
+    >>> HierarchicalNormal().score(np.array([[1.0, 1.0]]))
+    array([[-1., -1.]])
+    """
+
+    _parameter_constraints = {"shape": _POSITIVE, "rate": _POSITIVE}
+
+    def __init__(self, shape=1.0, rate=1.0):
+        self.shape = shape
+        self.rate = rate
+
+    def log_density(self, coef):
+        """Normalised log density of each row of ``coef`` (m, p), shape (m,)."""
+        a, b, p = self.shape, self.rate, coef.shape[1]
+        half = 0.5 * np.einsum("ij,ij->i", coef, coef)
+        constant = gammaln(a + 0.5 * p) - gammaln(a) - 0.5 * p * np.log(2 * np.pi * b)
+        return constant - (a + 0.5 * p) * np.log1p(half / b)
+
+    def _alpha(self, square, p):
+        return (self.shape + 0.5 * p) / (self.rate + 0.5 * square)
+
+    def score(self, coef):
+        """Gradient of the log density at each row of ``coef`` (m, p), shape (m, p)."""
+        square = np.einsum("ij,ij->i", coef, coef)
+        return -self._alpha(square, coef.shape[1])[:, None] * coef
+
+    def precision(self, coef):
+        """Negative Hessian of the log density at ``coef`` (p,), shape (p, p)."""
+        p = len(coef)
+        alpha = self._alpha(coef @ coef, p)
+        return alpha * np.eye(p) - alpha**2 / (self.shape + 0.5 * p) * np.outer(coef, coef)
+
+    def expected_precision(self, second_moment):
+        """Precision of the normal that the mixture is made of, given ``E[coef**2]``, shape (p,)."""
+        p = len(second_moment)
+        return np.full(p, self._alpha(second_moment.sum(), p))
+
+    def sample(self, rng, m, p):
+        """Draw ``m`` coefficient vectors of length ``p``, shape (m, p)."""
+        alpha = rng.standard_gamma(self.shape, (m, 1)) / self.rate
+        return rng.standard_normal((m, p)) / np.sqrt(alpha)
+
+
+def _each(scale, p):
+    """``scale`` as a scalar or as an array of shape (p,): one a feature, repeated for the classes."""
+    scale = np.asarray(scale, dtype=float)
+    if scale.ndim > 1 or (scale.ndim == 1 and (not len(scale) or p % len(scale))):
+        raise ValueError(
+            f"the prior's scale must be a number or one number a feature; got shape {scale.shape} for "
+            f"{p} coefficients."
+        )
+    if not (np.isfinite(scale) & (scale > 0)).all():
+        raise ValueError(f"the prior's scale must be positive and finite, got {scale}.")
+    return np.tile(scale, p // len(scale)) if scale.ndim else np.full(p, float(scale))
+
+
+PRIORS = {
+    "normal": lambda scale: Normal(scale),
+    "laplace": lambda scale: Laplace(scale),
+    "student-t": lambda scale: StudentT(scale=scale),
+    "adaptive-ridge": lambda scale: AdaptiveRidge(rate=scale**2),
+    "hierarchical-normal": lambda scale: HierarchicalNormal(rate=scale**2),
+}
 
 
 def resolve_prior(prior, default_scale=1.0, name="prior"):
@@ -87,8 +341,9 @@ def resolve_prior(prior, default_scale=1.0, name="prior"):
     """
     if isinstance(prior, str):
         if prior not in PRIORS:
-            raise ValueError(f"{name}={prior!r} is unknown; use one of {sorted(PRIORS)}.")
-        return PRIORS[prior](scale=default_scale)
+            names = ", ".join(map(repr, sorted(PRIORS)))
+            raise ValueError(f"{name}={prior!r} is unknown; use one of {names}, or a prior.")
+        return PRIORS[prior](default_scale)
     if isinstance(prior, type):
         raise TypeError(
             f"{name} is the class {prior.__name__}; pass an instance: {name}={prior.__name__}()."

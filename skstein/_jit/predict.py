@@ -47,6 +47,8 @@ def log_mean_proba(logits, weights):
     else:
         log_proba = np.empty((n, logits.shape[2]))
         _log_mean_softmax(logits, weights, log_proba)
+    # Weights sum to 1 up to rounding only, and a probability must not pass 1.
+    log_proba -= np.logaddexp.reduce(log_proba, axis=1, keepdims=True)
     return log_proba
 
 

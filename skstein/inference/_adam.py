@@ -2,6 +2,10 @@
 
 import numpy as np
 
+# Directions are in units where 1 is large. Below this they count as noise: dividing by their own
+# size would turn rounding errors into full steps.
+_SMALL = 1e-2
+
 
 class Adam:
     """Adam (Kingma & Ba 2015) that ascends, for a known number of steps.
@@ -27,4 +31,4 @@ class Adam:
         self._second = 0.999 * self._second + 0.001 * direction**2
         mean = self._first / (1.0 - 0.9**self._t)
         size = np.sqrt(self._second / (1.0 - 0.999**self._t))
-        return rate * mean / (size + 1e-12)
+        return rate * mean / (size + _SMALL)

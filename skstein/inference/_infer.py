@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 
-from .._parallel import make_map, one_blas_thread
+from .._parallel import make_map, one_thread
 from .._random import as_generator
 from ..targets import (
     ControlVariate,
@@ -132,7 +132,7 @@ def infer(
         if init.shape[1] != target.dim or not np.isfinite(init).all():
             raise ValueError(f"init must be finite, of shape (m, {target.dim}); got {init.shape}.")
     rng = as_generator(random_state)
-    with one_blas_thread():
+    with one_thread():
         frame = find_frame(target) if supports(target, "score") else None
         working = _wrap(target, engine, frame)
         if init is not None:
@@ -156,12 +156,13 @@ def _wrap(target, engine, frame):
     if batch_size is not None:
         if target.n_rows is None:
             raise ValueError("batch_size was given, but the target has no data rows.")
-        if engine.minibatch is None:
+        minibatch = getattr(engine, "minibatch", None)
+        if minibatch is None:
             raise ValueError(
                 f"{engine!r} cannot work on minibatches; use batch_size=None, or for chains "
                 'sampler="sgld".'
             )
-        if engine.minibatch == "control-variate":
+        if minibatch == "control-variate":
             if frame is None:
                 raise ValueError("batch_size needs the mode of the density, which was not found.")
             target = ControlVariate(target, frame.mode, batch_size)

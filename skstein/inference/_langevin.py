@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from ..samplers.hmc import quantized
+
 _ACCEPTANCE = 0.57  # optimal for MALA (Roberts & Rosenthal 1998)
 
 
@@ -78,6 +80,7 @@ class AdjustedLangevin:
 
     def __init__(self, theta, step_size, evaluator, rng):
         self.theta, self.step_size, self.acceptance = theta, step_size, np.nan
+        self._log_step = math.log(step_size)
         self._evaluator, self._rng = evaluator, rng
         self._value, self._score = evaluator(theta)
         self._adapted = 0
@@ -105,7 +108,6 @@ class AdjustedLangevin:
         self.acceptance = np.exp(np.minimum(0.0, change)).mean()
         if warmup:
             self._adapted += 1
-            self.step_size *= math.exp(
-                2 * (self.acceptance - _ACCEPTANCE) / math.sqrt(self._adapted)
-            )
+            self._log_step += 2 * (self.acceptance - _ACCEPTANCE) / math.sqrt(self._adapted)
+            self.step_size = quantized(math.exp(self._log_step))
         return self.theta, self._value, self._score

@@ -34,7 +34,9 @@ class Engine(BaseEstimator):
     """
 
     requires = ("score",)
-    minibatch = "control-variate"  # how `infer` provides minibatches, or "plain", or None
+    minibatch: str | None = (
+        "control-variate"  # how `infer` provides minibatches, or "plain", or None
+    )
     whiten = True
     one_sided = True
     batch_size = None
@@ -63,7 +65,7 @@ class Engine(BaseEstimator):
 
 def lacking(engine, target):
     """Names of the parts that ``engine`` needs and ``target`` does not offer."""
-    return [part for part in engine.requires if not supports(target, part)]
+    return [part for part in getattr(engine, "requires", ()) if not supports(target, part)]
 
 
 def automatic(n_particles, dim, cap=500):

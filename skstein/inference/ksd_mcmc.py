@@ -16,13 +16,10 @@ from ..diagnostics import ess, split_rhat
 from ..posterior import ParticlePosterior
 from ..samplers import HMC, SAMPLERS, SGLD
 from ..thinning import OnlineKSDThinner
-from .base import BATCH_SIZE, N_PARTICLES, Engine, automatic, starting_particles
+from .base import BATCH_SIZE, N_PARTICLES, Engine, History, automatic, starting_particles
 
 _CHAINS_TOGETHER = 4  # one batched piece of work; two and more pieces can run in parallel
-
-
-def _run_chains(sampler, target, n_warmup, n_draws, start, rng):
-    return sampler.sample(target, start, n_warmup, n_draws, rng)
+_ROUNDS = 10  # between which the callback may stop the run
 
 
 class KSDThinnedMCMC(Engine):
@@ -112,28 +109,42 @@ class KSDThinnedMCMC(Engine):
         sampler = SGLD(self.step_size) if self.sampler == "sgld" else HMC()
         start = starting_particles(target, rng, self.n_chains, init)
         pieces = np.array_split(start, -(-self.n_chains // _CHAINS_TOGETHER))
-        run = partial(_run_chains, sampler, target, self.n_warmup, self.n_draws)
-        results = list(map(run, pieces, rng.spawn(len(pieces))))
-        draws, scores = (np.concatenate([result[part] for result in results]) for part in (0, 1))
-        infos = [result[2] for result in results]
+        generators = rng.spawn(len(pieces))
+        warm_up = partial(sampler.warm_up, target, self.n_warmup)
+        chains = list(map(warm_up, pieces, generators))
 
         n_points = automatic(self.n_particles, target.dim)
-        thinner = OnlineKSDThinner(n_points=min(n_points, draws.shape[0] * draws.shape[1]))
-        thinner.fit(draws, scores)
-        diagnostics = self._diagnose(draws, thinner)
-        diagnostics["acceptance"] = np.mean([info["acceptance"] for info in infos])
-        diagnostics["step_size"] = np.array([info["step_size"] for info in infos])
-        posterior = ParticlePosterior(
-            thinner.samples_,
-            scores=None if target.stochastic else thinner.scores_,
-            history={"ksd": thinner.ksd_path_[:, 2]},
-            diagnostics=diagnostics,
-            n_iter=self.n_warmup + self.n_draws,
-            converged="message" not in diagnostics,
-        )
-        if callback is not None:
-            info = {"ksd": thinner.ksd_, "rhat": diagnostics["rhat"].max()}
-            callback(posterior.n_iter, posterior.n_iter, lambda: posterior, info)
+        thinner = OnlineKSDThinner(n_points=min(n_points, self.n_chains * self.n_draws))
+        history, draws = History(), []
+
+        def make_posterior():
+            exact = not target.stochastic
+            return ParticlePosterior(
+                thinner.samples_,
+                scores=thinner.scores_ if exact else None,
+                history=history.arrays(),
+                n_iter=self.n_warmup + sum(part.shape[1] for part in draws),
+            )
+
+        sizes = [len(part) for part in np.array_split(np.arange(self.n_draws), _ROUNDS)]
+        for n_draws in filter(None, sizes):
+            results = list(map(partial(sampler.draw, target, n_draws), chains))
+            chains = [result[0] for result in results]
+            part, scores = (np.concatenate([result[k] for result in results]) for k in (1, 2))
+            draws.append(part)
+            thinner.partial_fit(part, scores)
+            info = history.add(
+                ksd=thinner.ksd_,
+                n_accepted=thinner.n_accepted_,
+                acceptance=np.mean([result[3] for result in results]),
+            )
+            posterior = make_posterior()
+            total = self.n_warmup + self.n_draws
+            if callback is not None and callback(posterior.n_iter, total, make_posterior, info):
+                break
+        posterior.diagnostics = self._diagnose(np.concatenate(draws, axis=1), thinner)
+        posterior.diagnostics["step_size"] = np.array([chain.step_size for chain in chains])
+        posterior.converged = "message" not in posterior.diagnostics
         return posterior
 
     def _diagnose(self, draws, thinner):

@@ -54,7 +54,7 @@ class LaplaceDraws(Engine):
         log_weights = value - target.log_start(theta)
         weights = np.exp(log_weights - log_weights.max())
         fraction = weights.sum() ** 2 / (weights**2).sum() / m
-        return ParticlePosterior(
+        posterior = ParticlePosterior(
             theta,
             log_densities=value,
             scores=scores,
@@ -66,3 +66,6 @@ class LaplaceDraws(Engine):
             },
             converged=bool(fraction >= self.min_ess),
         )
+        if callback is not None:
+            callback(1, 1, lambda: posterior, {"importance_ess": fraction})
+        return posterior

@@ -188,7 +188,7 @@ class PMD(Engine):
         Epochs: passes over all rows.
     batch_size : int, default=None
         Rows in a step, in reshuffled epochs; all rows by default.
-    n_sweeps : int, default=30
+    n_sweeps : int, default=60
         Moves of every particle in the final stage, each one log likelihood of all rows.
     min_power : float, default=0.95
         Warn when a smaller power of the likelihood was reached.
@@ -228,7 +228,7 @@ class PMD(Engine):
         strategy="auto",
         max_iter=10,
         batch_size=None,
-        n_sweeps=30,
+        n_sweeps=60,
         min_power=0.95,
         whiten=True,
         one_sided=True,
@@ -285,11 +285,16 @@ class PMD(Engine):
             state.advance(_log_ratio(state, log_posterior), 1.0)
             if state.ess() < 0.1 * m:
                 problems.append(f"the weights keep an effective sample of {state.ess():.0f} of {m}")
+        memory = 0.0
         if self.n_sweeps:
+            copies = m / state.ess()
             state.resample(rng)
-            state.theta, acceptance = pcn_sweeps(log_posterior, state.theta, self.n_sweeps, rng)
-            if acceptance < 0.1:
-                problems.append(f"the final moves were accepted in {acceptance:.0%} of cases")
+            state.theta, memory = pcn_sweeps(log_posterior, state.theta, copies, self.n_sweeps, rng)
+            if memory > 1.0:
+                problems.append(
+                    f"the final moves have not spread the few particles that carried weight "
+                    f"({m / copies:.0f} of {m}): raise n_sweeps"
+                )
         if power < self.min_power:
             problems.append(
                 f"only a power of {power:.2f} of the likelihood was reached, so that the posterior is "
@@ -306,7 +311,7 @@ class PMD(Engine):
             history=history.arrays(),
             diagnostics={
                 "posterior_power": power,
-                "ess": state.ess(),
+                "memory": memory,
                 "message": "; ".join(problems),
             },
             n_iter=t,

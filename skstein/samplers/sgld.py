@@ -5,7 +5,11 @@ off the leading bias of the step; what the minibatch adds is small because its e
 mode (`targets/minibatch.py`), and it grows with the step size, not with the number of rows.
 """
 
+import math
+
 import numpy as np
+
+from .hmc import Chains
 
 
 class SGLD:
@@ -15,32 +19,44 @@ class SGLD:
     ----------
     step_size : float, default=0.2
         In whitened units.
+    thinning : int, default=5
+        One state in this many is kept as a draw.
     """
 
-    stochastic = True
+    def __init__(self, step_size=0.2, thinning=5):
+        self.step_size, self.thinning = step_size, thinning
 
-    def __init__(self, step_size=0.2):
-        self.step_size = step_size
-
-    def sample(self, target, theta, n_warmup, n_draws, rng, thin=5):
-        """Run the chains; see `HMC.sample`. One state in ``thin`` is kept, with a score of all rows
-        being the caller's to compute: the noisy ones returned are those of the step."""
+    def warm_up(self, target, n_iterations, theta, rng):
+        """Leave the start; see `HMC.warm_up`."""
         theta = np.array(theta, dtype=float)
-        draws = np.empty((len(theta), n_draws, target.dim))
+        chains = Chains(theta, np.zeros(len(theta)), np.zeros_like(theta), self.step_size, rng)
+        self._noise(chains)
+        for _ in range(n_iterations):
+            self._iterate(target, chains)
+        return chains
+
+    def draw(self, target, n_draws, chains):
+        """Draw from the chains; see `HMC.draw`. The scores are noisy ones, of a minibatch."""
+        draws = np.empty((len(chains.theta), n_draws, target.dim))
         scores = np.empty_like(draws)
-        step, noise = self.step_size, rng.standard_normal(theta.shape)
-        for iteration in range(n_warmup + n_draws * thin):
-            rows = (
-                rng.choice(target.n_rows, target.batch_size, replace=False)
-                if target.stochastic
-                else None
-            )
-            score = target.score(theta, rows)
-            kept, offset = divmod(iteration - n_warmup, thin)
-            if iteration >= n_warmup and offset == 0:
-                draws[:, kept], scores[:, kept] = theta, score
-            fresh = rng.standard_normal(theta.shape)
-            theta = theta + 0.5 * step * score + np.sqrt(step) * 0.5 * (fresh + noise)
-            noise = fresh
-        info = {"acceptance": 1.0, "step_size": step, "n_scores": n_warmup + n_draws * thin}
-        return draws, scores, info
+        for t in range(n_draws):
+            draws[:, t] = chains.theta
+            self._iterate(target, chains)
+            scores[:, t] = chains.score
+            for _ in range(self.thinning - 1):
+                self._iterate(target, chains)
+        return chains, draws, scores, 1.0
+
+    @staticmethod
+    def _noise(chains):
+        chains.noise = chains.rng.standard_normal(chains.theta.shape)
+        return chains.noise
+
+    def _iterate(self, target, chains):
+        rows = None
+        if target.stochastic:
+            rows = chains.rng.choice(target.n_rows, target.batch_size, replace=False)
+        chains.score = target.score(chains.theta, rows)
+        noise = 0.5 * (chains.noise + self._noise(chains))
+        step = chains.step_size
+        chains.theta = chains.theta + 0.5 * step * chains.score + math.sqrt(step) * noise

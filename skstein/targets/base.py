@@ -17,7 +17,7 @@ class Target:
     """Base class of log densities.
 
     A subclass sets ``dim`` and writes ``log_likelihood`` and ``log_prior`` (or ``log_density``), and
-    whatever of the optional parts it can: ``score``, ``hessian``, ``sample_prior``, ``sample_start``,
+    whatever of the optional parts it can: ``score``, ``hessian``, ``conditional``, ``sample_prior``, ``sample_start``,
     ``log_start``, ``pointwise_log_likelihood``.
 
     Attributes
@@ -41,6 +41,7 @@ class Target:
 
     score = None
     hessian = None
+    conditional = None
     log_prior = None
     sample_prior = None
     sample_start = None

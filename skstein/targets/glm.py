@@ -5,6 +5,7 @@ by block (`_blocks.py`), through BLAS and NumPy's vectorised exponentials, which
 faster than a compiled scalar loop.
 """
 
+import copy
 import math
 
 import numpy as np
@@ -117,6 +118,21 @@ class RegressionTarget(Target):
         if self.fit_intercept:
             precision[np.ix_(where, where)] = self.intercept_prior.precision(intercepts[0])
         return precision
+
+    def conditional(self, second_moment):
+        """The same regression with normal priors that stand for its own; see `Prior.conditional`.
+
+        Parameters
+        ----------
+        second_moment : ndarray of shape (dim,)
+            ``E[theta**2]`` under the posterior.
+        """
+        intercepts, coef = (block[0] for block in self._split(second_moment[None]))
+        twin = copy.copy(self)
+        twin.prior = self.prior.conditional(coef)
+        if self.fit_intercept:
+            twin.intercept_prior = self.intercept_prior.conditional(intercepts)
+        return twin
 
     def sample_prior(self, rng, m):
         intercepts = self.intercept_prior.sample(rng, m, self.n_outputs * self.fit_intercept)

@@ -41,7 +41,6 @@ OPTIONAL = ["arviz", "dask", "matplotlib", "pandas"]
 USE = """
 import warnings
 import numpy as np
-import scipy.sparse as sp
 from skstein import BayesianLinearRegression, BayesianLogisticRegression
 from skstein.inference import ENGINES
 
@@ -54,7 +53,7 @@ outcomes = {
     "binary": (X[:, 0] + noise > 0).astype(int),
     "classes": np.digitize(X[:, 0] + noise, [-0.5, 0.5]),
 }
-layouts = [X, np.asfortranarray(X), X.astype(np.float32), X[:, ::-1], sp.csr_array(X)]
+layouts = [X, np.asfortranarray(X), X.astype(np.float32), X[:, ::-1]]
 
 def use(estimator, X, y):
     estimator.fit(X, y)
@@ -70,7 +69,7 @@ for problem, y in outcomes.items():
     Estimator = BayesianLinearRegression if problem == "linear" else BayesianLogisticRegression
     for name, Engine in ENGINES.items():
         for layout in layouts if name == "laplace" else [X]:
-            use(Estimator(inference=Engine(n_particles=10), random_state=0), layout, y)
+            use(Estimator(inference=Engine(n_particles=12), random_state=0), layout, y)
 """
 
 

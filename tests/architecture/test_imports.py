@@ -65,7 +65,7 @@ RULES = (
             who,
             "an engine knows a target and a generator, not X, y, classes or which model it is",
             never=(*ESTIMATORS, *MODELS),
-            within=("sklearn", ("sklearn.base", "sklearn.exceptions")),
+            within=("sklearn", ("sklearn.base", "sklearn.exceptions", "sklearn.mixture")),
         )
         for who in ENGINES
     ),

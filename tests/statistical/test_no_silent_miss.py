@@ -48,8 +48,9 @@ def make_problem(seed, n, n_regular, sizes, prior_sd):
 
     rare = np.arange(1 + n_regular, target.dim)
     in_map = OneSided(target, laplace_approximation(target), rare)
-    start = in_map.sample_start(rng, 32)
-    draws, _, _ = HMC().sample(in_map, start, n_warmup=100, n_draws=300, rng=rng)
+    sampler = HMC()
+    chains = sampler.warm_up(in_map, 100, in_map.sample_start(rng, 32), rng)
+    _, draws, _, _ = sampler.draw(in_map, 300, chains)
     theta = in_map.bijection.forward(draws.reshape(-1, target.dim))
     chains = theta.reshape(draws.shape)
     # The truth's own error is below a tenth of what counts as a miss.

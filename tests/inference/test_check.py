@@ -1,0 +1,109 @@
+"""The check at the end of a fit: what it flags, and how rarely it is wrong."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from skstein.inference._check import stein_residuals
+
+REPLICATES = 200
+
+
+def equal(m):
+    return np.full(m, 1 / m)
+
+
+def score_logistic(z):
+    """Of independent logistic coordinates with unit variance."""
+    scale = np.sqrt(3) / np.pi
+    return -np.tanh(0.5 * z / scale) / scale
+
+
+def score_gumbel(z):
+    """Of independent Gumbel coordinates, standardised: skewness 1.14."""
+    scale, center = np.sqrt(6) / np.pi, np.euler_gamma * np.sqrt(6) / np.pi
+    return (np.exp(-(z + center) / scale) - 1) / scale
+
+
+DENSITIES = {
+    "normal": (lambda rng, shape: rng.normal(size=shape), lambda z: -z),
+    "logistic": (
+        lambda rng, shape: rng.logistic(size=shape) * np.sqrt(3) / np.pi,
+        score_logistic,
+    ),
+    "gumbel": (
+        lambda rng, shape: (rng.gumbel(size=shape) - np.euler_gamma) * np.sqrt(6) / np.pi,
+        score_gumbel,
+    ),
+}
+
+
+def test_residuals_are_those_of_steins_identities(rng):
+    """For a standard normal: |mean| and |1 - variance|, weighted."""
+    z, weights = rng.normal(size=(300, 2)), rng.dirichlet(np.ones(300))
+    residuals = stein_residuals(z, -z, weights)
+    mean = weights @ z
+    assert_allclose(residuals.mean, np.abs(mean))
+    assert_allclose(residuals.spread, np.abs(1 - weights @ (z - mean) ** 2), atol=1e-12)
+
+
+@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize(("m", "dim"), [(100, 5), (1000, 20)])
+def test_exact_draws_are_rarely_flagged(density, m, dim, rng):
+    """Below one fit in twenty, coordinates taken together, over 200 replicates: were the rate
+    1 / 20, more than 10 + 5 * 3.1 flags would not come up."""
+    draw, score = DENSITIES[density]
+    flags = 0
+    for _ in range(REPLICATES):
+        z = draw(rng, (m, dim))
+        flags += stein_residuals(z, score(z), equal(m)).flagged.any()
+    assert flags <= REPLICATES / 20
+
+
+@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize("m", [100, 1000])
+def test_shifted_particles_are_flagged_in_their_coordinate(density, m, rng):
+    """By one standard deviation, in one coordinate of five."""
+    draw, score = DENSITIES[density]
+    for sign in (-1.0, 1.0):
+        z = draw(rng, (m, 5))
+        z[:, 2] += sign
+        flagged = stein_residuals(z, score(z), equal(m)).flagged
+        assert flagged[2]
+
+
+@pytest.mark.parametrize("m", [100, 1000])
+@pytest.mark.parametrize("factor", [0.3, 2.0])
+def test_shrunken_and_inflated_particles_are_flagged(factor, m, rng):
+    z = rng.normal(size=(m, 5))
+    z[:, 3] *= factor
+    flagged = stein_residuals(z, -z, equal(m)).flagged
+    assert flagged[3]
+    assert flagged.sum() == 1
+
+
+def test_an_outlier_cannot_hide_behind_its_own_standard_error(rng):
+    z = rng.normal(size=(200, 2))
+    z[0, 1] = 60.0
+    assert stein_residuals(z, -z, equal(200)).flagged.tolist() == [False, True]
+
+
+def test_few_effective_particles_are_no_evidence(rng):
+    """The same residual that counts for equal weights does not for three effective particles."""
+    z = rng.normal(size=(1000, 1)) + 0.8
+    assert stein_residuals(z, -z, equal(1000)).flagged[0]
+    weights = np.full(1000, 1e-9)
+    weights[:3] = 1 / 3
+    z[:3, 0] = [0.0, 0.8, 1.6]
+    assert not stein_residuals(z, -z, weights / weights.sum()).flagged[0]
+
+
+def test_small_errors_are_let_pass(rng):
+    """A tenth of a standard deviation is certain from 100,000 draws and does not matter."""
+    z = rng.normal(size=(100_000, 1)) + 0.1
+    assert not stein_residuals(z, -z, equal(len(z))).flagged[0]
+
+
+def test_particles_without_any_spread_are_flagged():
+    z = np.zeros((50, 2))
+    assert stein_residuals(z, -z, equal(50)).flagged.all()

@@ -1,0 +1,166 @@
+"""Chains against densities that they must leave invariant, and what makes thinned MCMC warn."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import kstest
+from sklearn.exceptions import ConvergenceWarning
+
+from skstein import LogDensity, infer
+from skstein.inference import PMFVB, KSDThinnedMCMC
+from skstein.metrics import ksd
+from skstein.samplers import HMC, SGLD
+from skstein.targets import ControlVariate, LogisticTarget, laplace_approximation
+
+
+def standard_normal(dim=2):
+    return LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=dim)
+
+
+def logistic(rng, n=400):
+    X = rng.normal(size=(n, 2))
+    return LogisticTarget(X, (X[:, 0] + rng.logistic(size=n) > 0).astype(float))
+
+
+def test_hamiltonian_chains_leave_a_density_invariant(rng):
+    """Exact logistic draws remain logistic; no warm-up, so a step of 0.5 throughout."""
+    target = LogDensity(
+        lambda t: (-t - 2 * np.logaddexp(0, -t))[:, 0], score=lambda t: -np.tanh(0.5 * t), dim=1
+    )
+    sampler = HMC()
+    chains = sampler.warm_up(target, 0, rng.logistic(size=(4000, 1)), rng)
+    chains, draws, _, _ = sampler.draw(target, 10, chains)
+    assert kstest(draws[:, -1, 0], "logistic").pvalue > 1e-6
+    assert abs(np.corrcoef(draws[:, 0, 0], draws[:, -1, 0])[0, 1]) < 0.5
+
+
+def test_hamiltonian_chains_forget_a_wrong_start(rng):
+    sampler = HMC()
+    start = 5.0 + 3.0 * rng.normal(size=(2000, 3))
+    chains = sampler.warm_up(standard_normal(3), 30, start, rng)
+    _, draws, _, _ = sampler.draw(standard_normal(3), 1, chains)
+    assert np.abs(draws[:, 0].mean(axis=0)).max() < 5 / np.sqrt(2000)
+    assert np.abs(draws[:, 0].var(axis=0) - 1).max() < 5 * np.sqrt(2 / 2000)
+
+
+def test_scores_of_draws_are_the_targets(rng):
+    target = logistic(rng)
+    sampler = HMC()
+    chains = sampler.warm_up(target, 10, 0.1 * rng.normal(size=(4, 3)), rng)
+    _, draws, scores, acceptance = sampler.draw(target, 20, chains)
+    assert draws.shape == scores.shape == (4, 20, 3)
+    expected = target.score(draws.reshape(-1, 3)).reshape(scores.shape)
+    assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
+    assert 0 < acceptance <= 1
+
+
+def test_the_step_size_finds_its_acceptance(rng):
+    sampler = HMC(acceptance=0.8)
+    chains = sampler.warm_up(standard_normal(20), 300, rng.normal(size=(8, 20)), rng)
+    _, _, _, acceptance = sampler.draw(standard_normal(20), 100, chains)
+    assert abs(acceptance - 0.8) < 0.12
+
+
+def test_a_trajectory_that_overflows_is_rejected(rng):
+    """-x^4 / 4 from 1000: a step of 0.5 runs to infinity, where the density has no value."""
+
+    def log_density(t):
+        with np.errstate(over="ignore"):
+            return -0.25 * t[:, 0] ** 4
+
+    def score(t):
+        with np.errstate(over="ignore"):
+            return -(t**3)
+
+    target = LogDensity(log_density, score=score, dim=1)
+    sampler = HMC()
+    chains = sampler.warm_up(target, 0, np.full((3, 1), 1e3), rng)
+    _, draws, _, acceptance = sampler.draw(target, 2, chains)
+    assert_array_equal(draws, np.full((3, 2, 1), 1e3))
+    assert acceptance == 0.0
+
+
+def test_a_chain_that_starts_where_the_density_is_infinite_is_named(rng):
+    target = LogDensity(lambda t: np.where(t[:, 0] > 5, -np.inf, 0.0), score=lambda t: -t, dim=1)
+    with pytest.raises(FloatingPointError, match="where chain 1 starts"):
+        HMC().warm_up(target, 0, np.array([[0.0], [9.0]]), rng)
+
+
+def test_hamiltonian_chains_refuse_noisy_scores(rng):
+    target = logistic(rng)
+    noisy = ControlVariate(target, laplace_approximation(target).mode, 50)
+    with pytest.raises(ValueError, match='HMC cannot use minibatches: use sampler="sgld"'):
+        HMC().warm_up(noisy, 1, np.zeros((2, 3)), rng)
+
+
+def test_langevin_chains_on_all_rows_have_the_variance_of_a_normal(rng):
+    """Exactly 1 with the noise of Leimkuhler & Matthews, at a step size of 1."""
+    sampler = SGLD(step_size=1.0)
+    chains = sampler.warm_up(standard_normal(), 30, rng.normal(size=(5000, 2)), rng)
+    _, draws, _, _ = sampler.draw(standard_normal(), 2, chains)
+    for t in range(2):
+        assert np.abs(draws[:, t].var(axis=0) - 1).max() < 5 * np.sqrt(2 / 5000)
+
+
+@pytest.mark.parametrize("batch_size", [100, 500])
+def test_langevin_chains_on_minibatches_are_close(batch_size, rng, seed):
+    """Against many adjusted Langevin particles on all 5000 rows."""
+    target = logistic(rng, n=5000)
+    truth = infer(target, PMFVB(1000), random_state=seed)
+    engine = KSDThinnedMCMC(sampler="sgld", batch_size=batch_size)
+    posterior = infer(target, engine, random_state=seed)
+    error = np.abs(posterior.mean() - truth.mean()) / truth.std()
+    assert error.max() < 0.2
+    assert_allclose(posterior.std() / truth.std(), 1.0, atol=0.15)
+    # Kept scores would be those of minibatches; these are of all rows.
+    assert_allclose(posterior.scores, target.score(posterior.particles), rtol=1e-6, atol=1e-6)
+
+
+def two_modes(distance):
+    """Equal mixture of normal densities at -distance and distance."""
+    return LogDensity(
+        lambda t: np.logaddexp(-0.5 * (t - distance) ** 2, -0.5 * (t + distance) ** 2)[:, 0],
+        score=lambda t: distance * np.tanh(distance * t) - t,
+        dim=1,
+        initial=[distance],
+    )
+
+
+def test_chains_stuck_in_different_modes_are_reported(seed):
+    start = np.where(np.arange(8) < 4, 8.0, -8.0)[:, None]
+    with pytest.warns(ConvergenceWarning, match=r"the largest R-hat is \d+\.\d+ \(above 1\.01\)"):
+        infer(two_modes(8.0), "ksd-mcmc", init=start, random_state=seed)
+
+
+def test_chains_that_cross_between_modes_are_right(seed):
+    """Variance 1 + distance^2, from draws that are correlated over crossings."""
+    posterior = infer(two_modes(1.5), KSDThinnedMCMC(n_draws=3000), random_state=seed)
+    assert abs(posterior.mean()[0]) < 0.3
+    assert_allclose(posterior.std()[0], np.sqrt(1 + 1.5**2), rtol=0.1)
+
+
+def test_too_few_draws_are_reported(seed):
+    with pytest.warns(ConvergenceWarning, match=r"smallest effective sample size is \d+ \(below"):
+        infer(standard_normal(), KSDThinnedMCMC(n_draws=20), random_state=seed)
+
+
+def test_points_too_few_to_carry_the_moments_are_reported(seed):
+    with pytest.warns(ConvergenceWarning, match="kept points miss the chains' moments"):
+        infer(standard_normal(8), KSDThinnedMCMC(n_particles=4), random_state=seed)
+
+
+def test_kept_points_are_draws_with_a_smaller_discrepancy(rng, seed):
+    """Than as many independent draws, by a factor of two in each of five comparisons."""
+    posterior = infer(standard_normal(), "ksd-mcmc", random_state=seed)
+    for _ in range(5):
+        independent = rng.normal(size=posterior.particles.shape)
+        assert posterior.ksd() < 0.5 * ksd(independent, -independent)
+    assert_array_equal(posterior.weights, np.full(100, 0.01))
+
+
+def test_diagnostics_are_there_by_coordinate(seed):
+    posterior = infer(standard_normal(3), "ksd-mcmc", random_state=seed)
+    for key in ("rhat", "ess", "moment_gap", "sd_ratio"):
+        assert posterior.diagnostics[key].shape == (3,)
+    assert posterior.diagnostics["ess"].min() >= 400
+    assert posterior.diagnostics["rhat"].max() <= 1.01
