@@ -23,7 +23,7 @@ from ..targets import (
 )
 from ..targets.newton import DIAGONAL_ABOVE
 from ..targets.one_sided import SHIFT
-from ._check import MAX_PARTICLES, stein_residuals
+from ._check import MAX_PARTICLES, MIN_IMPORTANCE_ESS, importance_ess, stein_residuals
 from ._registry import resolve_engine
 from .base import lacking
 
@@ -144,7 +144,10 @@ def infer(
         posterior = _bring_back(posterior, working, target.names)
         posterior.whitening = None if frame is None else frame.bijection
         if frame is not None:
-            _check(posterior, target, engine, frame)
+            normality = None
+            if init is None and _stays_near_start(engine, target):
+                normality = importance_ess(working, rng.spawn(1)[0])
+            _check(posterior, target, engine, frame, normality)
     if not posterior.converged:
         _warn(f"{name}: {posterior.diagnostics.get('message', 'the run did not converge')}")
     return posterior
@@ -201,10 +204,15 @@ def _score(posterior, working, target):
         posterior.log_densities = posterior.scores = None
 
 
-def _check(posterior, target, engine, frame):
+def _stays_near_start(engine, target):
+    return hasattr(engine, "stays_near_start") and engine.stays_near_start(target)
+
+
+def _check(posterior, target, engine, frame, normality):
     """Warn where the posterior misses Stein's identities, or is known to be out of reach."""
     names = np.array(target.names)
-    subset = posterior.thin(MAX_PARTICLES) if len(posterior) > MAX_PARTICLES else posterior
+    many = posterior.scores is None and len(posterior) > MAX_PARTICLES
+    subset = posterior.thin(MAX_PARTICLES) if many else posterior
     scores = target.score(subset.particles) if subset.scores is None else subset.scores
     z = frame.bijection.inverse(subset.particles)
     residuals = stein_residuals(z, frame.bijection.pull_score(z, scores), subset.weights)
@@ -221,6 +229,14 @@ def _check(posterior, target, engine, frame):
     if residuals.flagged.any():
         reasons.append(f"Stein's identities fail for {_listed(names[residuals.flagged])}")
     posterior.diagnostics["flagged"] = names[residuals.flagged]
+    if normality is not None:
+        posterior.diagnostics["importance_ess"] = normality
+        if normality < MIN_IMPORTANCE_ESS:
+            reasons.append(
+                f"the posterior is far from the Gaussian start that the engine leans on (importance "
+                f"weights keep an effective sample of {normality:.1%}); use pmfvb or ksd-mcmc, or a "
+                "tighter prior"
+            )
     if reasons:
         _warn(
             f"{type(engine).__name__}: the posterior is likely to be wrong: {'; '.join(reasons)}. "

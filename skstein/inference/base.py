@@ -41,6 +41,10 @@ class Engine(BaseEstimator):
     one_sided = True
     batch_size = None
 
+    def stays_near_start(self, target):
+        """Whether the result leans on the Gaussian start: then `infer` measures how good that is."""
+        return False
+
     def run(self, target, rng, *, init=None, map=map, callback=None):
         """Approximate the target's density by weighted particles.
 

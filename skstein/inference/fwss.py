@@ -97,6 +97,9 @@ class FWSS(Engine):
         self.whiten = whiten
         self.one_sided = one_sided
 
+    def stays_near_start(self, target):
+        return True
+
     def run(self, target, rng, *, init=None, map=map, callback=None):
         n = automatic(self.n_particles, target.dim)
         theta = starting_particles(target, rng, n, init)

@@ -34,7 +34,10 @@ class KSDThinnedMCMC(Engine):
     n_chains : int, default=8
         Chains, run four at a time as one batch of gradients.
     n_draws : int, default=600
-        Draws of each chain after warm-up.
+        Draws of each chain after warm-up, and as many again until R-hat and effective sample size
+        are met, or ``max_draws``.
+    max_draws : int, default=2400
+        Most draws of each chain.
     n_warmup : int, default=150
         Iterations that adapt the step size and are thrown away.
     step_size : float, default=0.2
@@ -65,6 +68,7 @@ class KSDThinnedMCMC(Engine):
         "sampler": [StrOptions(set(SAMPLERS))],
         "n_chains": [Interval(Integral, 2, None, closed="left")],
         "n_draws": [Interval(Integral, 8, None, closed="left")],
+        "max_draws": [Interval(Integral, 8, None, closed="left")],
         "n_warmup": [Interval(Integral, 0, None, closed="left")],
         "step_size": [Interval(Real, 0, None, closed="neither")],
         "batch_size": BATCH_SIZE,
@@ -81,6 +85,7 @@ class KSDThinnedMCMC(Engine):
         sampler="hmc",
         n_chains=8,
         n_draws=600,
+        max_draws=2400,
         n_warmup=150,
         step_size=0.2,
         batch_size=None,
@@ -93,6 +98,7 @@ class KSDThinnedMCMC(Engine):
         self.sampler = sampler
         self.n_chains = n_chains
         self.n_draws = n_draws
+        self.max_draws = max_draws
         self.n_warmup = n_warmup
         self.step_size = step_size
         self.batch_size = batch_size
@@ -126,23 +132,32 @@ class KSDThinnedMCMC(Engine):
                 n_iter=self.n_warmup + sum(part.shape[1] for part in draws),
             )
 
-        sizes = [len(part) for part in np.array_split(np.arange(self.n_draws), _ROUNDS)]
-        for n_draws in filter(None, sizes):
-            results = list(map(partial(sampler.draw, target, n_draws), chains))
-            chains = [result[0] for result in results]
-            part, scores = (np.concatenate([result[k] for result in results]) for k in (1, 2))
-            draws.append(part)
-            thinner.partial_fit(part, scores)
-            info = history.add(
-                ksd=thinner.ksd_,
-                n_accepted=thinner.n_accepted_,
-                acceptance=np.mean([result[3] for result in results]),
+        stopped, total = False, self.n_warmup
+        while not stopped:
+            total += self.n_draws
+            for n_draws in _round_sizes(self.n_draws):
+                results = list(map(partial(sampler.draw, target, n_draws), chains))
+                chains = [result[0] for result in results]
+                part, scores = (np.concatenate([result[k] for result in results]) for k in (1, 2))
+                draws.append(part)
+                thinner.partial_fit(part, scores)
+                info = history.add(
+                    ksd=thinner.ksd_,
+                    n_accepted=thinner.n_accepted_,
+                    acceptance=np.mean([result[3] for result in results]),
+                )
+                iteration = self.n_warmup + sum(part.shape[1] for part in draws)
+                stopped = callback is not None and callback(iteration, total, make_posterior, info)
+                if stopped:
+                    break
+            diagnostics = self._diagnose(np.concatenate(draws, axis=1), thinner)
+            enough = (
+                "message" not in diagnostics
+                or total + self.n_draws > self.n_warmup + self.max_draws
             )
-            posterior = make_posterior()
-            total = self.n_warmup + self.n_draws
-            if callback is not None and callback(posterior.n_iter, total, make_posterior, info):
-                break
-        posterior.diagnostics = self._diagnose(np.concatenate(draws, axis=1), thinner)
+            stopped = stopped or enough
+        posterior = make_posterior()
+        posterior.diagnostics = diagnostics
         posterior.diagnostics["step_size"] = np.array([chain.step_size for chain in chains])
         posterior.converged = "message" not in posterior.diagnostics
         return posterior
@@ -177,7 +192,12 @@ class KSDThinnedMCMC(Engine):
         }
         if problems:
             diagnostics["message"] = (
-                "; ".join(problems) + ". Raise n_draws, n_warmup or n_particles, and look for "
+                "; ".join(problems) + ". Raise max_draws, n_warmup or n_particles, and look for "
                 "separated modes."
             )
         return diagnostics
+
+
+def _round_sizes(n_draws):
+    """Sizes of the rounds, at most `_ROUNDS`, that ``n_draws`` are cut into."""
+    return [len(part) for part in np.array_split(np.arange(n_draws), min(n_draws, _ROUNDS))]

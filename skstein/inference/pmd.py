@@ -249,6 +249,9 @@ class PMD(Engine):
             self.init
         ]
 
+    def stays_near_start(self, target):
+        return self._start(target) == "laplace"
+
     def run(self, target, rng, *, init=None, map=map, callback=None):
         m, dim = self.n_particles, target.dim
         if m <= dim + 1:

@@ -85,6 +85,9 @@ class SVGD(Engine):
         self.whiten = whiten
         self.one_sided = one_sided
 
+    def stays_near_start(self, target):
+        return True
+
     def run(self, target, rng, *, init=None, map=map, callback=None):
         m = automatic(self.n_particles, target.dim)
         theta = starting_particles(target, rng, m, init)
