@@ -47,7 +47,8 @@ def make_map(n_jobs=None):
     >>> make_map(2)(abs, [-1, 2])
     [1, 2]
     """
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads")
+    # Memory-mapped arguments would be deleted between the calls of one run.
+    parallel = Parallel(n_jobs=n_jobs, prefer="threads", max_nbytes=None)
 
     def map_pieces(function, *iterables):
         return list(

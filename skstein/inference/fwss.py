@@ -109,7 +109,7 @@ class FWSS(Engine):
 
         def current():
             placed = min(iteration, n)
-            return ParticlePosterior(theta[:placed], scores=scores[:placed])
+            return ParticlePosterior(theta[:placed].copy(), scores=scores[:placed].copy())
 
         for iteration in range(1, total + 1):
             i, sweep = (iteration - 1) % n, iteration > n

@@ -132,9 +132,10 @@ class KSDThinnedMCMC(Engine):
                 n_iter=self.n_warmup + sum(part.shape[1] for part in draws),
             )
 
-        stopped, total = False, self.n_warmup
+        most = max(self.n_draws, self.max_draws)
+        stopped, done = False, 0
         while not stopped:
-            total += self.n_draws
+            done += self.n_draws
             for n_draws in _round_sizes(self.n_draws):
                 results = list(map(partial(sampler.draw, target, n_draws), chains))
                 chains = [result[0] for result in results]
@@ -146,17 +147,14 @@ class KSDThinnedMCMC(Engine):
                     n_accepted=thinner.n_accepted_,
                     acceptance=np.mean([result[3] for result in results]),
                 )
-                iteration = self.n_warmup + sum(part.shape[1] for part in draws)
-                stopped = callback is not None and callback(iteration, total, make_posterior, info)
+                posterior = make_posterior()
+                stopped = callback is not None and callback(
+                    posterior.n_iter, self.n_warmup + most, make_posterior, info
+                )
                 if stopped:
                     break
             diagnostics = self._diagnose(np.concatenate(draws, axis=1), thinner)
-            enough = (
-                "message" not in diagnostics
-                or total + self.n_draws > self.n_warmup + self.max_draws
-            )
-            stopped = stopped or enough
-        posterior = make_posterior()
+            stopped = stopped or "message" not in diagnostics or done + self.n_draws > most
         posterior.diagnostics = diagnostics
         posterior.diagnostics["step_size"] = np.array([chain.step_size for chain in chains])
         posterior.converged = "message" not in posterior.diagnostics

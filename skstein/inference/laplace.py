@@ -5,8 +5,11 @@ and the start of the other engines; how far it is from the posterior is measured
 weights, and a fit warns when they say that it is far.
 """
 
+from numbers import Real
+
 import numpy as np
 
+from .._validation import Interval
 from ..posterior import ParticlePosterior
 from .base import N_PARTICLES, Engine
 
@@ -35,6 +38,7 @@ class LaplaceDraws(Engine):
     minibatch = None
     _parameter_constraints = {
         "n_particles": N_PARTICLES[1:],
+        "min_ess": [Interval(Real, 0, 1, closed="both")],
         "whiten": ["boolean"],
         "one_sided": ["boolean"],
     }

@@ -90,12 +90,23 @@ class LogDensity(Target):
         if value.shape != shape:
             raise ValueError(f"{name} returned shape {value.shape}, expected {shape}.")
         if np.isnan(value).any():
-            first = np.flatnonzero(np.isnan(value.reshape(len(value), -1)).any(axis=1))[0]
-            raise ValueError(
-                f"{name} returned NaN for particle {first} of {len(value)}; return -inf where the "
-                "density is 0, and check the function there."
-            )
+            self._explain_nan(name, value, args[0])
         return value
+
+    @staticmethod
+    def _explain_nan(name, value, theta):
+        advice = "return -inf where the density is 0, and check the function there."
+        if name in ("hessian", "sample_prior"):
+            raise ValueError(f"{name} returned NaN; check the function.")
+        bad = np.isnan(value.reshape(len(value), -1)).any(axis=1)
+        # A trajectory that has overflowed is the engine's to reject.
+        bad &= np.isfinite(theta).all(axis=1)
+        if bad.any():
+            first = np.flatnonzero(bad)[0]
+            where = np.array2string(theta[first], threshold=6, precision=4)
+            raise ValueError(
+                f"{name} returned NaN for particle {first} of {len(value)}, at theta = {where}; {advice}"
+            )
 
     def log_density(self, theta):
         return self._call("log_density", (len(theta),), theta)

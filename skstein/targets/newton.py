@@ -114,10 +114,10 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
         )
     converged = False
     for n_iter in range(1, max_iter + 1):
-        hessian = hessian_of(target, theta)
-        factor, damping = _positive_factor(hessian)
+        factor, damping = _positive_factor(hessian_of(target, theta))
         step = cho_solve(factor, score)
-        decrement = score @ step
+        with np.errstate(over="ignore"):
+            decrement = score @ step
         if decrement < tol and not damping:
             converged = True
             break
