@@ -6,9 +6,9 @@ each particle predicts for a block of rows, and the mixins below do the averagin
 """
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit, logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._blocks import row_blocks
@@ -70,7 +70,12 @@ class BayesianEstimator(BaseEstimator):
         self.n_iter_ = posterior.n_iter
 
     def _over_rows(self, X, function, theta=None, weights=None):
-        """Concatenate ``function(outputs, weights)`` over blocks of the rows of X.
+        """Concatenate ``function(outputs, weights)`` over blocks of the rows of X."""
+        blocks = self._row_outputs(X, theta, weights)
+        return np.concatenate([function(outputs, weights) for _, outputs, weights in blocks])
+
+    def _row_outputs(self, X, theta=None, weights=None):
+        """Yield (rows, outputs, weights) of each block of rows of X.
 
         The outputs are those of the posterior's particles, or of those given.
         """
@@ -81,9 +86,8 @@ class BayesianEstimator(BaseEstimator):
         blocks = row_blocks(len(X), 8 * len(theta) * self._n_outputs)
         # Blocks are small enough for the cache, and too small to be worth several threads of BLAS.
         with one_thread():
-            return np.concatenate(
-                [function(self._particle_outputs(X[rows], theta), weights) for rows in blocks]
-            )
+            for rows in blocks:
+                yield rows, self._particle_outputs(X[rows], theta), weights
 
 
 class _ProgressLines:
@@ -167,6 +171,32 @@ class BayesianClassifierMixin(ClassifierMixin):
         """
         codes = np.argmax(self.predict_log_proba(X), axis=1)
         return self.classes_[codes]
+
+    def log_predictive(self, X, y):
+        """Logarithm of the probability of each observed class, averaged over the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes of ``classes_``.
+
+        Returns
+        -------
+        log_predictive : ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        ValueError
+            If ``y`` has another length than X, or a class that was not seen in `fit`.
+        """
+        log_proba = self.predict_log_proba(X)
+        y = column_or_1d(y)
+        check_consistent_length(log_proba, y)
+        unseen = np.setdiff1d(y, self.classes_)
+        if len(unseen):
+            raise ValueError(f"y holds classes that were not seen in fit: {unseen.tolist()}.")
+        return log_proba[np.arange(len(y)), np.searchsorted(self.classes_, y)]
 
     def predict_quantiles(self, X, q):
         """Quantiles, over the posterior, of the probability of each class.
@@ -297,6 +327,32 @@ class BayesianRegressorMixin(RegressorMixin):
         """
         mean, explained, noise = self._moments(X)
         return (mean, np.sqrt(explained + noise)) if return_std else mean
+
+    def log_predictive(self, X, y):
+        """Logarithm of the density of each observed outcome, averaged over the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        log_predictive : ndarray of shape (n_samples,)
+            Natural logarithm of a density per unit of y.
+
+        Raises
+        ------
+        ValueError
+            If ``y`` has another length than X.
+        """
+        y = column_or_1d(y, dtype=np.float64)
+        check_consistent_length(X, y)
+        result = []
+        for rows, (means, variances), weights in self._row_outputs(X):
+            standard = (y[rows, None] - means) ** 2 / variances + np.log(2 * np.pi * variances)
+            result.append(logsumexp(-0.5 * standard, axis=1, b=weights))
+        return np.concatenate(result)
 
     def predict_quantiles(self, X, q):
         """Quantiles of the outcome: exact ones of the mixture of normals over the particles.

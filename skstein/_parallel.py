@@ -1,7 +1,7 @@
 """The ``map`` that engines are given: joblib over independent pieces.
 
-Threads by default, since BLAS and the compiled routines release the GIL. BLAS and OpenMP are held to
-one thread, for one job too, so that a result does not depend on the number of jobs.
+Threads by default, since BLAS and the compiled routines release the GIL. BLAS and OpenMP are held
+to one thread, for one job too, so that a result does not depend on the number of jobs.
 """
 
 from contextlib import contextmanager

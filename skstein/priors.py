@@ -289,12 +289,12 @@ class HierarchicalNormal(Prior):
 
 
 def _each(scale, p):
-    """``scale`` as a scalar or as an array of shape (p,): one a feature, repeated for the classes."""
+    """``scale`` as an array of shape (p,): one a feature, repeated for each class."""
     scale = np.asarray(scale, dtype=float)
     if scale.ndim > 1 or (scale.ndim == 1 and (not len(scale) or p % len(scale))):
         raise ValueError(
-            f"the prior's scale must be a number or one number a feature; got shape {scale.shape} for "
-            f"{p} coefficients."
+            "the prior's scale must be a number or one number a feature; got shape "
+            f"{scale.shape} for {p} coefficients."
         )
     if not (np.isfinite(scale) & (scale > 0)).all():
         raise ValueError(f"the prior's scale must be positive and finite, got {scale}.")

@@ -544,3 +544,25 @@ def test_expit_of_the_linear_predictor_is_what_a_single_particle_predicts(binary
     clf.posterior_.weights[7] = 1.0
     theta = clf.posterior_.particles[7]
     assert_allclose(clf.predict_proba(X)[:, 1], expit(theta[0] + X @ theta[1:]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_log_predictive_of_classes_is_the_chosen_log_probability(rng, n_classes):
+    X = rng.normal(size=(60, 2))
+    y = np.array(["a", "b", "c"])[rng.integers(0, n_classes, 60)]
+    clf = BayesianLogisticRegression(ENGINE, random_state=0).fit(X, y)
+    expected = np.log(clf.predict_proba(X)[y[:, None] == clf.classes_])
+    assert_allclose(clf.log_predictive(X, y), expected, rtol=1e-10)
+    with pytest.raises(ValueError, match=r"not seen in fit: \['z'\]"):
+        clf.log_predictive(X[:1], ["z"])
+
+
+def test_log_predictive_of_an_outcome_is_the_mixture_density(rng):
+    X = rng.normal(size=(50, 2))
+    y = X[:, 0] + rng.normal(size=50)
+    reg = BayesianLinearRegression("svgd", random_state=0).fit(X, y)
+    theta, weights = reg.posterior_.particles, reg.posterior_.weights
+    means = theta[:, 0] + X @ theta[:, 1:3].T
+    sd = np.exp(0.5 * theta[:, 3])
+    density = np.exp(-0.5 * ((y[:, None] - means) / sd) ** 2) / (np.sqrt(2 * np.pi) * sd) @ weights
+    assert_allclose(reg.log_predictive(X, y), np.log(density), rtol=1e-10)

@@ -104,8 +104,8 @@ def main():
             gap = (moments["mean"] - reference["mean"]) / reference["std"]
             ratio = moments["std"] / reference["std"]
             print(
-                f"    against {arguments.engines[0]}: means {np.sqrt(np.mean(gap**2)):.3f} sd (worst "
-                f"{np.abs(gap).max():.2f}), ratio of sds {ratio.mean():.2f} "
+                f"    against {arguments.engines[0]}: means {np.sqrt(np.mean(gap**2)):.3f} sd "
+                f"(worst {np.abs(gap).max():.2f}), ratio of sds {ratio.mean():.2f} "
                 f"({ratio.min():.2f} to {ratio.max():.2f})"
             )
 

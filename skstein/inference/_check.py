@@ -1,11 +1,11 @@
 """The check at the end of every fit: do the particles satisfy Stein's identities?
 
-Under the posterior, ``E[g_j] = 0`` and ``E[(z_j - mean_j) g_j] = -1`` for the score ``g`` in whitened
-coordinates. Where a coordinate misses them by more than its Monte-Carlo error allows, and by enough
-to matter, it is named in a warning. Errors of the mean below about a tenth of a standard deviation
-are not detectable in this way, and engines that solve these very identities on their particles
-(SVGD, FWSS) satisfy them when they are wrong; for those, and for all that stay near their start,
-importance weights tell how far the posterior is from that start.
+Under the posterior, ``E[g_j] = 0`` and ``E[(z_j - mean_j) g_j] = -1`` for the score ``g`` in
+whitened coordinates. Where a coordinate misses them by more than its Monte-Carlo error allows, and
+by enough to matter, it is named in a warning. Errors of the mean below about a tenth of a standard
+deviation are not detectable in this way, and engines that solve these very identities on their
+particles (SVGD, FWSS) satisfy them when they are wrong; for those, and for all that stay near
+their start, importance weights tell how far the posterior is from that start.
 """
 
 from dataclasses import dataclass

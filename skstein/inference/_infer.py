@@ -50,7 +50,7 @@ class Frame:
 
 
 def find_frame(target, start=None):
-    """The frame of a target with a score; None where the search for a mode fails, with a warning."""
+    """The frame of a target with a score; None, with a warning, where no mode is found."""
     try:
         laplace = laplace_approximation(target, start)
     except (FloatingPointError, LinAlgError) as error:
@@ -58,14 +58,15 @@ def find_frame(target, start=None):
         return None
     if not laplace.converged:
         _warn(
-            f"the search for the posterior's mode stopped after {laplace.n_iter} Newton steps without "
-            "reaching it; the coordinates may be poor. Scale the features or use a tighter prior."
+            f"the search for the posterior's mode stopped after {laplace.n_iter} Newton steps "
+            "without reaching it; the coordinates may be poor. Scale the features or use a tighter "
+            "prior."
         )
     gaussian = laplace.bijection
     if target.dim > DIAGONAL_ABOVE:
         _warn(
-            f"with {target.dim} coordinates whitening is diagonal; correlated coefficients will mix "
-            "slowly."
+            f"with {target.dim} coordinates whitening is diagonal; correlated coefficients will "
+            "mix slowly."
         )
         return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
     one_sided = np.flatnonzero(np.abs(line_shifts(target, laplace)) > SHIFT)
@@ -233,9 +234,9 @@ def _check(posterior, target, engine, frame, normality):
         posterior.diagnostics["importance_ess"] = normality
         if normality < MIN_IMPORTANCE_ESS:
             reasons.append(
-                f"the posterior is far from the Gaussian start that the engine leans on (importance "
-                f"weights keep an effective sample of {normality:.1%}); use pmfvb or ksd-mcmc, or a "
-                "tighter prior"
+                "the posterior is far from the Gaussian start that the engine leans on "
+                f"(importance weights keep an effective sample of {normality:.1%}); use pmfvb or "
+                "ksd-mcmc, or a tighter prior"
             )
     if reasons:
         _warn(

@@ -15,10 +15,10 @@ def pcn_sweeps(log_density, theta, copies, n_sweeps, rng):
     """Move every particle ``n_sweeps`` times, leaving the target invariant.
 
     The proposal ``mu + sqrt(1 - b^2) (theta - mu) + b L xi`` is reversible for the Gaussian
-    phi = N(mu, L L'), fitted to the population and inflated, so that the Metropolis ratio is that of
-    density over phi (Cotter, Roberts, Stuart & White 2013). phi is refitted and ``b``
-    adapted in the first sweeps; the rest leaves the target exactly invariant. The moves are local:
-    they do not repair the masses of separated modes.
+    phi = N(mu, L L'), fitted to the population and inflated, so that the Metropolis ratio is that
+    of density over phi (Cotter, Roberts, Stuart & White 2013). phi is refitted and ``b`` adapted
+    in the first sweeps; the rest leaves the target exactly invariant. The moves are local: they do
+    not repair the masses of separated modes.
 
     Copies of one particle carry its sampling error until they have drifted apart: with correlation
     r between where particles are and were, the variance of a mean is about ``1 + copies r^2`` times

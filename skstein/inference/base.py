@@ -42,7 +42,7 @@ class Engine(BaseEstimator):
     batch_size = None
 
     def stays_near_start(self, target):
-        """Whether the result leans on the Gaussian start: then `infer` measures how good that is."""
+        """Whether the result leans on the Gaussian start, whose quality `infer` then measures."""
         return False
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
@@ -78,7 +78,7 @@ def automatic(n_particles, dim, cap=500):
 
 
 def starting_particles(target, rng, m, init):
-    """``m`` particles: the target's Gaussian start, or those of ``init``, repeated or cut to ``m``."""
+    """``m`` particles of the Gaussian start, or those of ``init``, repeated or cut to ``m``."""
     if init is not None:
         return np.resize(init, (m, target.dim)).astype(float)
     return target.sample_start(rng, m)

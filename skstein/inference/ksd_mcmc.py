@@ -1,9 +1,9 @@
 """KSD-thinned MCMC: chains, interleaved draw by draw into an online thinner.
 
-Asymptotically exact: the chains sample the posterior, and the thinner keeps the few draws that stand
-for it best by the kernel Stein discrepancy. What differs from the paper: chains and thinner work in
-whitened coordinates, the kernel's squared length scale is 4 d instead of 1, and the budget is a hard
-cap with try-before-replace, all three needed above about ten dimensions.
+Asymptotically exact: the chains sample the posterior, and the thinner keeps the few draws that
+stand for it best by the kernel Stein discrepancy. What differs from the paper: chains and thinner
+work in whitened coordinates, the kernel's squared length scale is 4 d instead of 1, and the budget
+is a hard cap with try-before-replace, all three needed above about ten dimensions.
 """
 
 from functools import partial
@@ -161,7 +161,7 @@ class KSDThinnedMCMC(Engine):
         return posterior
 
     def _diagnose(self, draws, thinner):
-        """R-hat and ESS of every coordinate and its square, moments of the points, and a message."""
+        """R-hat and ESS of each coordinate and its square, moments of the points, a message."""
         centred = draws - draws.mean(axis=(0, 1))
         both = np.concatenate([centred, centred**2], axis=2)
         rhat, size = split_rhat(both), ess(both)
@@ -177,8 +177,9 @@ class KSDThinnedMCMC(Engine):
         # points is judged by its mean, the automatic number by both.
         if np.abs(gap).max() > 0.3 or not 0.85 <= ratio.mean() <= 1.15:
             problems.append(
-                f"the kept points miss the chains' moments (largest gap of a mean {np.abs(gap).max():.2f} "
-                f"standard deviations, mean ratio of standard deviations {ratio.mean():.2f})"
+                "the kept points miss the chains' moments (largest gap of a mean "
+                f"{np.abs(gap).max():.2f} standard deviations, mean ratio of standard deviations "
+                f"{ratio.mean():.2f})"
             )
         d = draws.shape[2]
         diagnostics = {

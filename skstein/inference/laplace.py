@@ -64,8 +64,8 @@ class LaplaceDraws(Engine):
             scores=scores,
             diagnostics={
                 "importance_ess": fraction,
-                "message": f"importance weights from the Gaussian at the mode to the posterior keep an "
-                f"effective sample of {fraction:.0%} of the draws: the Gaussian is a poor "
+                "message": "importance weights from the Gaussian at the mode to the posterior keep "
+                f"an effective sample of {fraction:.0%} of the draws: the Gaussian is a poor "
                 "approximation; use another engine.",
             },
             converged=bool(fraction >= self.min_ess),

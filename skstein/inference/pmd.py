@@ -15,9 +15,9 @@ from the paper's algorithm 1, each found necessary:
 - minibatches are reshuffled epochs without replacement: with replacement the noise stays;
 - particles are resampled (systematically) only when the effective sample size falls below m / 2:
   each kernel draw inflates the variance, which the paper's resampling at every step accumulates;
-- the kernel has the full covariance and Silverman's bandwidth, and draws are shrunk towards the mean
-  of their group (Liu & West 2001) so that the variance is kept; groups come from a small Gaussian
-  mixture, so that separated modes survive;
+- the kernel has the full covariance and Silverman's bandwidth, and draws are shrunk towards the
+  mean of their group (Liu & West 2001) so that the variance is kept; groups come from a small
+  Gaussian mixture, so that separated modes survive;
 - a final stage on all rows takes off what bias is left: importance weights in up to four
   coordinates, where they do not degenerate, and preconditioned Crank-Nicolson moves.
 """
@@ -178,9 +178,9 @@ class PMD(Engine):
     n_particles : int, default=1000
         Number of particles.
     init : {"auto", "prior", "laplace"}, default="auto"
-        Where the particles start: the prior, from which only likelihood values are needed (in up to
-        ten coordinates, or a warning is raised), or the Gaussian at the mode. "auto" is the prior in
-        up to ten coordinates.
+        Where the particles start: the prior, from which only likelihood values are needed (in up
+        to ten coordinates, or a warning is raised), or the Gaussian at the mode. "auto" is the
+        prior in up to ten coordinates.
     strategy : {"auto", "particles", "kde"}, default="auto"
         "particles": the first draws are only weighted, until the final stage. "kde": they are
         resampled from a kernel density estimate when their weights degenerate, which "auto" does.
@@ -300,8 +300,8 @@ class PMD(Engine):
                 )
         if power < self.min_power:
             problems.append(
-                f"only a power of {power:.2f} of the likelihood was reached, so that the posterior is "
-                "too wide: raise max_iter"
+                f"only a power of {power:.2f} of the likelihood was reached, so that the posterior "
+                "is too wide: raise max_iter"
             )
         if start == "prior" and dim > _PRIOR_UP_TO:
             problems.append(

@@ -47,8 +47,8 @@ class PMFVB(Engine):
     n_snapshots : int, default=40
         Snapshots pooled, two iterations apart.
     max_iter : int, default=300
-        Iterations after which a run stops that does not meet ``tol``, with a warning if what is left
-        is more than Monte-Carlo error.
+        Iterations after which a run stops that does not meet ``tol``, with a warning if what is
+        left is more than Monte-Carlo error.
     tol : float, default=0.2
         Largest Stein residual, over the sampling phase: about the error of a mean in posterior
         standard deviations, or the relative error of a standard deviation.
@@ -129,8 +129,9 @@ class PMFVB(Engine):
                 failure = diverged
                 step_size /= 2
         error = FloatingPointError(
-            f"PMFVB diverged at iteration {failure.iteration} with step_size={2 * step_size:g}, after "
-            f"three halvings of step_size={self.step_size:g}; use a smaller one, or whiten=True."
+            f"PMFVB diverged at iteration {failure.iteration} with step_size={2 * step_size:g}, "
+            f"after three halvings of step_size={self.step_size:g}; use a smaller one, or "
+            "whiten=True."
         )
         error.history = failure.history
         raise error
@@ -205,8 +206,8 @@ class PMFVB(Engine):
 class _StreamResiduals:
     """Residuals of Stein's identities over the states that have been added.
 
-    Each particle's own averages are kept: particles being independent, the spread between them gives
-    the residuals' standard errors, however slowly a particle moves.
+    Each particle's own averages are kept: particles being independent, the spread between them
+    gives the residuals' standard errors, however slowly a particle moves.
     """
 
     def __init__(self):

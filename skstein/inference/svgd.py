@@ -93,6 +93,10 @@ class SVGD(Engine):
         theta = starting_particles(target, rng, m, init)
         kernel = RBF() + Linear() if self.kernel is None else self.kernel
         adam, history = Adam(self.learning_rate, self.max_iter), History()
+
+        def make_posterior():
+            return ParticlePosterior(theta)
+
         for iteration in range(1, self.max_iter + 1):
             rows = draw_rows(target, rng)
             scores = in_chunks(map, lambda part: target.score(part, rows), theta, target.n_rows)  # noqa: B023
@@ -102,11 +106,6 @@ class SVGD(Engine):
                 drift=np.sqrt(np.mean(drift**2)), score=np.abs(scores.mean(axis=0)).max()
             )
             theta = theta + adam.step(drift)
-            if callback is not None and callback(
-                iteration,
-                self.max_iter,
-                lambda: ParticlePosterior(theta),
-                info,
-            ):
+            if callback is not None and callback(iteration, self.max_iter, make_posterior, info):
                 break
         return ParticlePosterior(theta, history=history.arrays(), n_iter=iteration)

@@ -1,8 +1,8 @@
 """Stochastic gradient Langevin dynamics with a control variate, in whitened coordinates.
 
-For data so large that a score of all rows is dear. The noise of the Leimkuhler-Matthews scheme takes
-off the leading bias of the step; what the minibatch adds is small because its error vanishes at the
-mode (`targets/minibatch.py`), and it grows with the step size, not with the number of rows.
+For data so large that a score of all rows is dear. The noise of the Leimkuhler-Matthews scheme
+takes off the leading bias of the step; what the minibatch adds is small because its error vanishes
+at the mode (`targets/minibatch.py`), and it grows with the step size, not with the number of rows.
 """
 
 import math

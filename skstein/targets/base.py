@@ -16,9 +16,9 @@ def supports(target, part):
 class Target:
     """Base class of log densities.
 
-    A subclass sets ``dim`` and writes ``log_likelihood`` and ``log_prior`` (or ``log_density``), and
-    whatever of the optional parts it can: ``score``, ``hessian``, ``conditional``, ``sample_prior``, ``sample_start``,
-    ``log_start``, ``pointwise_log_likelihood``.
+    A subclass sets ``dim`` and writes ``log_likelihood`` and ``log_prior`` (or ``log_density``),
+    and whatever of the optional parts it can: ``score``, ``hessian``, ``conditional``,
+    ``sample_prior``, ``sample_start``, ``log_start``, ``pointwise_log_likelihood``.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Target:
 
     @property
     def factors(self):
-        """The target's own factorisation for mean field: index arrays that partition the coordinates."""
+        """The target's own factorisation for mean field: a partition of the coordinates."""
         return (np.arange(self.dim),)
 
     def log_density(self, theta):

@@ -263,7 +263,9 @@ class SoftmaxTarget(RegressionTarget):
 
 
 class LinearTarget(RegressionTarget):
-    """Linear regression with unknown noise variance; ``theta`` = (intercept, coefficients, log sigma^2).
+    """Linear regression with unknown noise variance.
+
+    ``theta`` = (intercept, coefficients, log sigma^2).
 
     sigma^2 has an inverse gamma prior with density proportional to
     ``sigma2 ** -(noise_shape + 1) * exp(-noise_scale / sigma2)``, independent of the coefficients.

@@ -20,8 +20,8 @@ class LogDensity(Target):
     initial : array-like of shape (dim,), default=None
         Where the search for the mode starts; zeros by default.
     hessian : callable, default=None
-        ``hessian(theta) -> (dim, dim)`` for ``theta`` of shape (dim,): the second derivatives of the
-        NEGATIVE log density. By default they are differenced from the score.
+        ``hessian(theta) -> (dim, dim)`` for ``theta`` of shape (dim,): the second derivatives of
+        the NEGATIVE log density. By default they are differenced from the score.
     sample_prior : callable, default=None
         ``sample_prior(rng, m) -> (m, dim)``: where PMD starts when there is no score.
     log_prior : callable, default=None
@@ -95,7 +95,6 @@ class LogDensity(Target):
 
     @staticmethod
     def _explain_nan(name, value, theta):
-        advice = "return -inf where the density is 0, and check the function there."
         if name in ("hessian", "sample_prior"):
             raise ValueError(f"{name} returned NaN; check the function.")
         bad = np.isnan(value.reshape(len(value), -1)).any(axis=1)
@@ -105,7 +104,8 @@ class LogDensity(Target):
             first = np.flatnonzero(bad)[0]
             where = np.array2string(theta[first], threshold=6, precision=4)
             raise ValueError(
-                f"{name} returned NaN for particle {first} of {len(value)}, at theta = {where}; {advice}"
+                f"{name} returned NaN for particle {first} of {len(value)}, at theta = {where}; "
+                "return -inf where the density is 0, and check the function there."
             )
 
     def log_density(self, theta):

@@ -13,9 +13,9 @@ class ControlVariate(Target):
           + \frac{n}{|B|} \sum_{i \in B} [\nabla \ell_i(\theta) - \nabla \ell_i(c)]
           + \sum_i \nabla \ell_i(c).
 
-    The variance falls with :math:`|\theta - c|^2`, so that near the mode of a large data set a small
-    batch is nearly as good as all rows. A plain minibatch is not: its error does not fall, and it
-    moves the posterior by several standard deviations. The engine draws the rows.
+    The variance falls with :math:`|\theta - c|^2`, so that near the mode of a large data set a
+    small batch is nearly as good as all rows. A plain minibatch is not: its error does not fall,
+    and it moves the posterior by several standard deviations. The engine draws the rows.
 
     Parameters
     ----------

@@ -9,7 +9,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_tri
 from .base import supports
 from .bijections import Affine
 
-# Above this many coordinates whitening is diagonal; differencing a Hessian stops being cheap sooner.
+# Above this many coordinates whitening is diagonal; differencing a Hessian stops being cheap
+# sooner.
 DIAGONAL_ABOVE = 2000
 DIFFERENCES_UP_TO = 500
 
@@ -90,8 +91,8 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
     start : ndarray of shape (dim,), default=None
         The target's ``initial`` by default.
     tol : float, default=1e-16
-        Stop when ``g' H^-1 g``, the squared distance to the mode in posterior standard deviations, is
-        below it. Being relative it means the same for ten rows and for a million.
+        Stop when ``g' H^-1 g``, the squared distance to the mode in posterior standard deviations,
+        is below it. Being relative it means the same for ten rows and for a million.
     max_iter : int, default=100
 
     Returns
@@ -109,11 +110,13 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
     value, score = (part[0] for part in target.log_density_and_score(theta[None]))
     if not (np.isfinite(value) and np.isfinite(score).all()):
         raise FloatingPointError(
-            "the log density or its score is not finite at the starting point of the search for the "
-            "mode; give another starting point, or check the data for extreme values."
+            "the log density or its score is not finite at the starting point of the search for "
+            "the mode; give another starting point, or check the data for extreme values."
         )
     converged = False
-    for n_iter in range(1, max_iter + 1):
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
         factor, damping = _positive_factor(hessian_of(target, theta))
         step = cho_solve(factor, score)
         with np.errstate(over="ignore"):
@@ -157,9 +160,9 @@ def gaussian_bijection(mode, hessian):
             raise LinAlgError("not positive definite")
     except LinAlgError:
         raise LinAlgError(
-            "the negative log density has no positive definite Hessian at the point where the search "
-            "for its mode ended: the posterior is improper or flat in some direction; use a proper "
-            "prior, another starting point, or whiten=False."
+            "the negative log density has no positive definite Hessian at the point where the "
+            "search for its mode ended: the posterior is improper or flat in some direction; use "
+            "a proper prior, or another starting point."
         ) from None
     scale = 1 / np.sqrt(curvature)
     return Affine(

@@ -2,9 +2,9 @@
 
 A rare category seen with one class only has a coefficient whose posterior is nearly half-normal: a
 steep wall on one side, the prior's tail on the other. Linear whitening cannot help there (it raises
-the largest curvature). Each such coordinate gets an axis of its own and a hyperbolic map learnt from
-the log density along a line; in the new coordinates the posterior is close to normal and every
-engine works unchanged.
+the largest curvature). Each such coordinate gets an axis of its own and a hyperbolic map learnt
+from the log density along a line; in the new coordinates the posterior is close to normal and
+every engine works unchanged.
 """
 
 import numpy as np
@@ -35,8 +35,8 @@ def line_shifts(target, laplace):
     """How far the density along each coordinate's line leans, in Laplace standard deviations.
 
     The line through the mode along column j of the covariance is the regression of every coordinate
-    on the j-th. Lines whose two sides fall alike at two standard deviations are not scanned further:
-    their shift is reported as 0.
+    on the j-th. Lines whose two sides fall alike at two standard deviations are not scanned
+    further: their shift is reported as 0.
 
     Parameters
     ----------
