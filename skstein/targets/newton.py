@@ -81,6 +81,8 @@ def _scale_tril(hessian):
     return np.ascontiguousarray(solve_triangular(upper, np.eye(len(hessian)), lower=False).T)
 
 
+# The search may look where a density overflows; it steps back from there.
+@np.errstate(over="ignore", invalid="ignore")
 def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
     """Find the mode by damped Newton steps and factor the Hessian there.
 
@@ -113,14 +115,13 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
             "the log density or its score is not finite at the starting point of the search for "
             "the mode; give another starting point, or check the data for extreme values."
         )
-    converged = False
-    n_iter = 0
+    n_iter, converged = 0, False
     while n_iter < max_iter:
         n_iter += 1
-        factor, damping = _positive_factor(hessian_of(target, theta))
+        hessian = hessian_of(target, theta)
+        factor, damping = _positive_factor(hessian)
         step = cho_solve(factor, score)
-        with np.errstate(over="ignore"):
-            decrement = score @ step
+        decrement = score @ step
         if decrement < tol and not damping:
             converged = True
             break
