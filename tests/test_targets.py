@@ -279,8 +279,8 @@ def test_a_prior_is_resolved_by_name_or_cloned():
     resolved = resolve_prior(prior)
     assert resolved is not prior and resolved.scale == 2.0
     assert resolve_prior("normal", 7.0).scale == 7.0
-    with pytest.raises(ValueError, match="'laplace' is unknown"):
-        resolve_prior("laplace")
+    with pytest.raises(ValueError, match="'cauchy' is unknown"):
+        resolve_prior("cauchy")
     with pytest.raises(TypeError, match=r"class Normal; pass an instance: intercept_prior=Normal"):
         resolve_prior(Normal, name="intercept_prior")
     with pytest.raises(TypeError, match="is no prior"):

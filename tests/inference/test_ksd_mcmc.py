@@ -73,7 +73,7 @@ def test_a_trajectory_that_overflows_is_rejected(rng):
             return -(t**3)
 
     target = LogDensity(log_density, score=score, dim=1)
-    sampler = HMC()
+    sampler = HMC(trajectory=8.0)
     chains = sampler.warm_up(target, 0, np.full((3, 1), 1e3), rng)
     _, draws, _, acceptance = sampler.draw(target, 2, chains)
     assert_array_equal(draws, np.full((3, 2, 1), 1e3))
@@ -102,12 +102,11 @@ def test_langevin_chains_on_all_rows_have_the_variance_of_a_normal(rng):
         assert np.abs(draws[:, t].var(axis=0) - 1).max() < 5 * np.sqrt(2 / 5000)
 
 
-@pytest.mark.parametrize("batch_size", [100, 500])
-def test_langevin_chains_on_minibatches_are_close(batch_size, rng, seed):
+def test_langevin_chains_on_minibatches_are_close(rng, seed):
     """Against many adjusted Langevin particles on all 5000 rows."""
     target = logistic(rng, n=5000)
     truth = infer(target, PMFVB(1000), random_state=seed)
-    engine = KSDThinnedMCMC(sampler="sgld", batch_size=batch_size)
+    engine = KSDThinnedMCMC(sampler="sgld", batch_size=200)
     posterior = infer(target, engine, random_state=seed)
     error = np.abs(posterior.mean() - truth.mean()) / truth.std()
     assert error.max() < 0.2
@@ -141,9 +140,19 @@ def test_chains_that_cross_between_modes_are_right(seed):
 
 def test_too_few_draws_are_reported(seed):
     with pytest.warns(ConvergenceWarning, match=r"smallest effective sample size is \d+ \(below"):
-        infer(standard_normal(), KSDThinnedMCMC(n_draws=20), random_state=seed)
+        infer(standard_normal(), KSDThinnedMCMC(n_draws=20, max_draws=20), random_state=seed)
 
 
+def test_chains_go_on_until_there_are_enough_draws(seed):
+    """In whole helpings of n_draws, within max_draws."""
+    engine = KSDThinnedMCMC(n_draws=20, n_warmup=100, max_draws=2000)
+    posterior = infer(standard_normal(), engine, random_state=seed)
+    assert posterior.diagnostics["ess"].min() >= 400
+    assert 100 + 20 < posterior.n_iter < 100 + 2000
+    assert (posterior.n_iter - 100) % 20 == 0
+
+
+@pytest.mark.filterwarnings("ignore:KSDThinnedMCMC. the posterior is likely to be wrong")
 def test_points_too_few_to_carry_the_moments_are_reported(seed):
     with pytest.warns(ConvergenceWarning, match="kept points miss the chains' moments"):
         infer(standard_normal(8), KSDThinnedMCMC(n_particles=4), random_state=seed)
@@ -155,7 +164,7 @@ def test_kept_points_are_draws_with_a_smaller_discrepancy(rng, seed):
     for _ in range(5):
         independent = rng.normal(size=posterior.particles.shape)
         assert posterior.ksd() < 0.5 * ksd(independent, -independent)
-    assert_array_equal(posterior.weights, np.full(100, 0.01))
+    assert_allclose(posterior.weights, 0.01)
 
 
 def test_diagnostics_are_there_by_coordinate(seed):

@@ -69,6 +69,7 @@ def test_heavy_tails_or_light_ones_keep_few_weights(seed):
         infer(target, "laplace", random_state=seed)
 
 
+@pytest.mark.filterwarnings("ignore:LaplaceDraws. the posterior is likely to be wrong")
 def test_the_limit_is_a_parameter(seed):
     target = LogDensity(
         lambda t: (-0.5 * t**2 - 0.05 * t**4).sum(axis=1), score=lambda t: -t - 0.2 * t**3, dim=2
