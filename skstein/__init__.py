@@ -6,7 +6,11 @@ descent, or MCMC thinned by its kernel Stein discrepancy.
 """
 
 from .inference import infer
-from .linear_model import BayesianLinearRegression, BayesianLogisticRegression
+from .linear_model import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianProbitRegression,
+)
 from .posterior import ParticlePosterior
 from .targets import LogDensity
 
@@ -15,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BayesianLinearRegression",
     "BayesianLogisticRegression",
+    "BayesianProbitRegression",
     "LogDensity",
     "ParticlePosterior",
     "infer",

@@ -1,4 +1,4 @@
-"""Bayesian linear models: linear regression and logistic regression.
+"""Bayesian linear models: linear, logistic and probit regression.
 
 The target is fitted in the coordinates of standardised features (and a standardised outcome), where
 a default prior makes sense, and the posterior is moved to the original scale by an affine map. So
@@ -9,6 +9,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from scipy import sparse
+from scipy.special import log_ndtr
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -18,7 +19,7 @@ from ._estimator import BayesianClassifierMixin, BayesianEstimator, BayesianRegr
 from ._validation import HasMethods, Interval, StrOptions, check_sample_weight, validated
 from .inference import ENGINES, resolve_engine
 from .priors import PRIORS, resolve_prior
-from .targets import Affine, LinearTarget, LogisticTarget, SoftmaxTarget
+from .targets import Affine, LinearTarget, LogisticTarget, ProbitTarget, SoftmaxTarget
 
 _EPS = np.finfo(np.float64).eps
 
@@ -265,7 +266,93 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         return self._predictors(X, theta)[:, :, 0], np.exp(theta[:, -1])
 
 
-class BayesianLogisticRegression(BayesianClassifierMixin, _BayesianLinearModel):
+class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
+    """What the linear classifiers share; a subclass makes the target and reads its particles."""
+
+    _parameter_constraints = {
+        **_BayesianLinearModel._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        inference="ksd-mcmc",
+        *,
+        prior="normal",
+        intercept_prior="normal",
+        fit_intercept=True,
+        standardize=True,
+        class_weight=None,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.inference = inference
+        self.prior = prior
+        self.intercept_prior = intercept_prior
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @property
+    def _n_predictors(self):
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    @validated
+    def fit(self, X, y, sample_weight=None):
+        """Find the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
+
+        Returns
+        -------
+        self : estimator instance
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid, or there is only one class.
+        TypeError
+            If an engine or prior is a class instead of an instance.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least two classes in y, among the samples of "
+                f"positive weight; got only one class: {self.classes_.tolist()[0]!r}."
+            )
+        class_weight = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
+        )
+        if not np.all(class_weight > 0.0):
+            raise ValueError(f"class_weight must be positive; got {self.class_weight!r}.")
+        options = self._target_options(X, sample_weight * class_weight[codes])
+        target = self._make_target(X, codes, options)
+        offset, matrix, inverse = self._to_original_scale(options["center"], options["scale"])
+        k = self._n_predictors
+        to_original = Affine(
+            np.tile(offset, k),
+            sparse.block_diag([matrix] * k, format="csr"),
+            sparse.block_diag([inverse] * k, format="csr"),
+        )
+        self._infer(target, to_original)
+        self.intercept_, self.coef_, self.intercept_std_, self.coef_std_ = self._summarize()
+        return self
+
+
+class BayesianLogisticRegression(_BayesianLinearClassifier):
     """Bayesian logistic regression: two classes, or softmax for more.
 
     With more than two classes every class has coefficients of its own, with the prior on each, so
@@ -337,96 +424,102 @@ class BayesianLogisticRegression(BayesianClassifierMixin, _BayesianLinearModel):
     (2, 3, 2)
     """
 
-    _parameter_constraints = {
-        **_BayesianLinearModel._parameter_constraints,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-    }
-
-    def __init__(
-        self,
-        inference="ksd-mcmc",
-        *,
-        prior="normal",
-        intercept_prior="normal",
-        fit_intercept=True,
-        standardize=True,
-        class_weight=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
-        self.inference = inference
-        self.prior = prior
-        self.intercept_prior = intercept_prior
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    @property
-    def _n_predictors(self):
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
-
-    @validated
-    def fit(self, X, y, sample_weight=None):
-        """Find the posterior.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            A weight equals that many repetitions of the sample.
-
-        Returns
-        -------
-        self : BayesianLogisticRegression
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X, y or the weights are invalid, or there is only one class.
-        TypeError
-            If an engine or prior is a class instead of an instance.
-        """
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs at least two classes in y, among the samples of "
-                f"positive weight; got only one class: {self.classes_.tolist()[0]!r}."
-            )
-        class_weight = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
-        )
-        if not np.all(class_weight > 0.0):
-            raise ValueError(f"class_weight must be positive; got {self.class_weight!r}.")
-        options = self._target_options(X, sample_weight * class_weight[codes])
+    def _make_target(self, X, codes, options):
         if len(self.classes_) == 2:
-            target = LogisticTarget(X, codes, **options)
-        else:
-            target = SoftmaxTarget(
-                X, codes, n_classes=len(self.classes_), class_names=self.classes_, **options
-            )
-        offset, matrix, inverse = self._to_original_scale(options["center"], options["scale"])
-        k = self._n_predictors
-        to_original = Affine(
-            np.tile(offset, k),
-            sparse.block_diag([matrix] * k, format="csr"),
-            sparse.block_diag([inverse] * k, format="csr"),
+            return LogisticTarget(X, codes, **options)
+        return SoftmaxTarget(
+            X, codes, n_classes=len(self.classes_), class_names=self.classes_, **options
         )
-        self._infer(target, to_original)
-        self.intercept_, self.coef_, self.intercept_std_, self.coef_std_ = self._summarize()
-        return self
 
     def _particle_outputs(self, X, theta):
         predictors = self._predictors(X, theta)
         return predictors[:, :, 0] if self._n_predictors == 1 else predictors
+
+
+class BayesianProbitRegression(_BayesianLinearClassifier):
+    """Bayesian probit regression: two classes, or one against the rest for more.
+
+    With two classes the probability of the second is ``Phi(X @ coef + intercept)``. With more, each
+    class has coefficients of its own and is told from all others; the posterior is the product of
+    those binary ones, and every particle's probabilities are normalised over the classes. Priors
+    are on the scale of the standardised features
+    (``standardize=True``); everything the estimator reports is on the original scale.
+
+    Parameters
+    ----------
+    inference : str or engine instance, default="ksd-mcmc"
+        How the posterior is found: a name of ``skstein.inference.ENGINES``, or an engine, which is
+        cloned.
+    prior : str or prior instance, default="normal"
+        Prior of the coefficients; ``"normal"`` has scale 1.
+    intercept_prior : str or prior instance, default="normal"
+        Prior of the intercepts; ``"normal"`` has scale 10.
+    fit_intercept : bool, default=True
+        Whether there are intercepts.
+    standardize : bool, default=True
+        Whether to divide the features by their standard deviations, and with an intercept to centre
+        them, before the priors apply. Otherwise they are taken as they are.
+    class_weight : dict, "balanced" or None, default=None
+        Weight of each class, multiplied into the sample weights; ``"balanced"`` gives all classes
+        the same total weight.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the inference; an int makes it reproducible.
+    n_jobs : int, default=None
+        Number of jobs for independent pieces of the inference; the result does not depend on it.
+    verbose : int, default=0
+        If positive, a line is printed for each tenth of the inference.
+
+    Attributes
+    ----------
+    posterior_ : ParticlePosterior
+        Weighted particles of ``(intercept, coefficients)``, for each class if there are more than
+        two, in original units.
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Posterior means of the coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Posterior means of the intercepts, 0 without them.
+    coef_std_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Posterior standard deviations of the coefficients.
+    intercept_std_ : ndarray of shape (1,) or (n_classes,)
+        Posterior standard deviations of the intercepts, 0 without them.
+    inference_ : engine instance
+        The engine that was run.
+    n_iter_ : int
+        Number of iterations it made.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has any.
+
+    See Also
+    --------
+    BayesianLogisticRegression : The logistic link, and softmax for more classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skstein import BayesianProbitRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = BayesianProbitRegression(random_state=0).fit(X, y)
+    >>> clf.predict(X[:2])
+    array([0, 0])
+    >>> clf.predict_interval(X[:2], level=0.9).shape
+    (2, 3, 2)
+    """
+
+    def _make_target(self, X, codes, options):
+        return ProbitTarget(
+            X, codes, n_classes=len(self.classes_), class_names=self.classes_, **options
+        )
+
+    def _particle_outputs(self, X, theta):
+        predictors = self._predictors(X, theta)
+        if self._n_predictors == 1:
+            eta = predictors[:, :, 0]
+            return log_ndtr(eta) - log_ndtr(-eta)
+        return log_ndtr(predictors)
 
 
 def _drop_weightless(X, y, sample_weight):

@@ -17,11 +17,10 @@ from ..targets import (
     ControlVariate,
     OneSided,
     Transformed,
-    laplace_approximation,
     line_shifts,
     supports,
 )
-from ..targets.newton import DIAGONAL_ABOVE
+from ..targets.newton import DIAGONAL_ABOVE, gaussian_surrogate
 from ..targets.one_sided import SHIFT
 from ._check import MAX_PARTICLES, MIN_IMPORTANCE_ESS, importance_ess, stein_residuals
 from ._registry import resolve_engine
@@ -49,10 +48,10 @@ class Frame:
     one_sided: np.ndarray
 
 
-def find_frame(target, start=None):
+def find_frame(target):
     """The frame of a target with a score; None, with a warning, where no mode is found."""
     try:
-        laplace = laplace_approximation(target, start)
+        surrogate, laplace = gaussian_surrogate(target)
     except (FloatingPointError, LinAlgError) as error:
         _warn(f"the posterior could not be whitened: {error}")
         return None
@@ -70,7 +69,9 @@ def find_frame(target, start=None):
         )
         return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
     one_sided = np.flatnonzero(np.abs(line_shifts(target, laplace)) > SHIFT)
-    bijection = OneSided(target, laplace, one_sided).bijection if len(one_sided) else gaussian
+    bijection = gaussian
+    if len(one_sided):
+        bijection = OneSided(target, laplace, one_sided, surrogate).bijection
     return Frame(bijection, gaussian, laplace.mode, one_sided)
 
 

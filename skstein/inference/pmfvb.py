@@ -11,7 +11,7 @@ blocks. What differs from the paper's algorithm 1, each found necessary:
 - with a single block the sampling phase is Metropolis-adjusted (MALA), which takes off the rest;
 - the posterior pools snapshots of few particles: for the same number of gradients ten times more
   accurate than the last state of many;
-- it stops on Stein residuals, since the paper's lower bound holds log M for an entropy.
+- it stops on Stein residuals and R-hat, since the paper's lower bound holds log M for an entropy.
 """
 
 from functools import partial
@@ -52,6 +52,9 @@ class PMFVB(Engine):
     tol : float, default=0.2
         Largest Stein residual, over the sampling phase: about the error of a mean in posterior
         standard deviations, or the relative error of a standard deviation.
+    max_rhat : float, default=1.4
+        Largest R-hat between the particles, each a chain of its own, over the sampling phase. The
+        particles are many and their chains short, so that it is far above 1 without harm.
     n_points : int, default=None
         Evenly thin the pooled particles to this number; all are kept by default.
     batch_size : int, default=None
@@ -86,6 +89,7 @@ class PMFVB(Engine):
         "n_snapshots": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_rhat": [Interval(Real, 1, None, closed="neither")],
         "n_points": [None, Interval(Integral, 2, None, closed="left")],
         "batch_size": BATCH_SIZE,
         "whiten": ["boolean"],
@@ -102,6 +106,7 @@ class PMFVB(Engine):
         n_snapshots=40,
         max_iter=300,
         tol=0.2,
+        max_rhat=1.4,
         n_points=None,
         batch_size=None,
         whiten=True,
@@ -114,6 +119,7 @@ class PMFVB(Engine):
         self.n_snapshots = n_snapshots
         self.max_iter = max_iter
         self.tol = tol
+        self.max_rhat = max_rhat
         self.n_points = n_points
         self.batch_size = batch_size
         self.whiten = whiten
@@ -170,7 +176,7 @@ class PMFVB(Engine):
         limit = 1e4 * max(1.0, np.abs(theta).max())
         mover = UnadjustedLangevin(theta, blocks, step_size, scorer, rng, limit)
         adjusted = len(blocks) == 1 and not target.stochastic
-        residuals, history, pool = _StreamResiduals(), History(), []
+        moments, history, pool = _StreamMoments(), History(), []
         for iteration in range(1, self.max_iter + 1):
             if adjusted and iteration == self.n_warmup - _ADAPTATION + 1:
                 mover = AdjustedLangevin(mover.theta, step_size, evaluator, rng)
@@ -181,44 +187,52 @@ class PMFVB(Engine):
                 diverged.iteration, diverged.history = iteration, history.arrays()
                 raise
             if not warmup:
-                residuals.add(snapshot[0], snapshot[2])
+                moments.add(snapshot[0], snapshot[2])
                 if (iteration - self.n_warmup) % 2 == 0:
                     pool.append(snapshot)
-            worst, certain = residuals.worst()
+            (worst, certain), rhat = moments.residuals(), moments.rhat()
             info = history.add(
-                residual=worst, acceptance=mover.acceptance, step_size=mover.step_size
+                residual=worst,
+                rhat=rhat,
+                acceptance=mover.acceptance,
+                step_size=mover.step_size,
             )
             if callback is not None and callback(iteration, self.max_iter, make_posterior, info):
                 break
-            if len(pool) >= self.n_snapshots and worst < self.tol:
+            if len(pool) >= self.n_snapshots and worst < self.tol and rhat < self.max_rhat:
                 break
         posterior = make_posterior()
         posterior.history = history.arrays()
-        posterior.converged = bool(certain < self.tol)
+        problems = []
+        if certain >= self.tol:
+            problems.append(f"a Stein residual of {certain:.3g} (tol={self.tol:g}) is left")
+        if rhat >= self.max_rhat:
+            problems.append(f"the particles move too slowly (R-hat {rhat:.2f})")
+        posterior.converged = not problems
         posterior.diagnostics = {
             "stein_residual": worst,
-            "message": f"a Stein residual of {certain:.3g} (tol={self.tol:g}) is left after "
-            f"{iteration} iterations; raise n_warmup or max_iter.",
+            "rhat": rhat,
+            "message": f"after {iteration} iterations {' and '.join(problems)}; raise max_iter.",
         }
         return posterior
 
 
-class _StreamResiduals:
-    """Residuals of Stein's identities over the states that have been added.
+class _StreamMoments:
+    """Averages over the states that have been added, particle by particle.
 
-    Each particle's own averages are kept: particles being independent, the spread between them
-    gives the residuals' standard errors, however slowly a particle moves.
+    Each particle is a chain of its own: the spread between their averages gives the standard errors
+    of Stein's residuals, however slowly a particle moves, and R-hat says how slowly.
     """
 
     def __init__(self):
         self._count = 0
 
     def add(self, theta, score):
-        parts = np.stack([theta, score, theta * score])
+        parts = np.stack([theta, score, theta * score, theta**2])
         self._sums = self._sums + parts if self._count else parts
         self._count += 1
 
-    def worst(self):
+    def residuals(self):
         """The largest residual, and the largest one that is more than four standard errors.
 
         A residual is ``max(|E g_j|, |1 + Cov(z_j, g_j)| / 2)``. Both are infinite before the first
@@ -226,10 +240,20 @@ class _StreamResiduals:
         """
         if not self._count:
             return np.inf, np.inf
-        means = self._sums / self._count
+        means = self._sums[:3] / self._count
         theta, score, product = means.mean(axis=1)
         root = np.sqrt(means.shape[1])
         errors = np.stack([means[1].std(axis=0), 0.5 * means[2].std(axis=0)]) / root
         residuals = np.stack([np.abs(score), 0.5 * np.abs(1.0 + product - theta * score)])
         certain = np.where(residuals > 4.0 * errors, residuals, 0.0)
         return float(residuals.max()), float(certain.max())
+
+    def rhat(self):
+        """The largest R-hat (Gelman & Rubin 1992) of a coordinate, with particles as chains."""
+        n = self._count
+        if n < 2:
+            return np.inf
+        means = self._sums[0] / n
+        within = (self._sums[3] / n - means**2).mean(axis=0) * n / (n - 1)
+        between = means.var(axis=0, ddof=1)
+        return float(np.sqrt((n - 1) / n + between / np.maximum(within, 1e-300)).max())

@@ -36,6 +36,11 @@ class Laplace:
     n_iter: int
     converged: bool
 
+    def variances(self):
+        """Of each coordinate, shape (dim,)."""
+        matrix = self.bijection.matrix
+        return np.asarray((matrix * matrix).sum(axis=1)).ravel()
+
 
 def hessian_of(target, theta):
     """Negative Hessian at ``theta`` (dim,): the target's own, or differenced from its score.
@@ -147,6 +152,40 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
         hessian = hessian_of(target, theta)
         converged = bool(score @ cho_solve(_positive_factor(hessian)[0], score) < 1e-8)
     return Laplace(theta, hessian, gaussian_bijection(theta, hessian), n_iter, converged)
+
+
+def gaussian_surrogate(target, max_iter=200, tol=1e-10):
+    """The Laplace approximation that engines are whitened with, and the target it belongs to.
+
+    For a prior that is a mixture of normals it is not the one at the joint mode, which may sit
+    where no mass is: the prior is replaced by the normal of its expected precision, given the
+    second moments under the approximation, until the two agree. At a fixed point the evidence of
+    the approximation is at a maximum. For other targets it is the plain approximation.
+
+    Parameters
+    ----------
+    target : Target
+    max_iter : int, default=200
+    tol : float, default=1e-10
+        Relative change of the second moments at which to stop.
+
+    Returns
+    -------
+    target : Target
+        The target itself, or its normal stand-in.
+    laplace : Laplace
+    """
+    if not supports(target, "conditional"):
+        return target, laplace_approximation(target)
+    second_moment, start = np.ones(target.dim), None
+    for _ in range(max_iter):
+        surrogate = target.conditional(second_moment)
+        laplace = laplace_approximation(surrogate, start)
+        start, before = laplace.mode, second_moment
+        second_moment = laplace.mode**2 + laplace.variances()
+        if np.allclose(second_moment, before, rtol=tol, atol=0.0):
+            break
+    return surrogate, laplace
 
 
 def gaussian_bijection(mode, hessian):

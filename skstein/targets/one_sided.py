@@ -100,7 +100,7 @@ def _fit_hyperbola(u, quantiles):
     return fit
 
 
-def one_sided_bijection(target, laplace, selected):
+def one_sided_bijection(target, laplace, selected, surrogate=None):
     """Coordinates in which the ``selected`` one-sided coordinates are close to normal.
 
     Parameters
@@ -109,6 +109,8 @@ def one_sided_bijection(target, laplace, selected):
     laplace : Laplace
     selected : ndarray of int
         The one-sided coordinates.
+    surrogate : Target, default=None
+        What the Laplace approximation is of, where that is not the target itself.
 
     Returns
     -------
@@ -134,7 +136,8 @@ def one_sided_bijection(target, laplace, selected):
     if not isinstance(scale_tril, np.ndarray):
         scale_tril = scale_tril.toarray()
     hyperbolic = HyperbolicMap(selected, mode, regression, scale_tril, xi, a, b, c, u0)
-    redone = laplace_approximation(Transformed(target, hyperbolic), np.zeros(target.dim))
+    centre = target if surrogate is None else surrogate
+    redone = laplace_approximation(Transformed(centre, hyperbolic), np.zeros(target.dim))
     return Chain(hyperbolic, redone.bijection)
 
 
@@ -149,7 +152,9 @@ class OneSided(Transformed):
         Its Laplace approximation.
     selected : ndarray of int
         The one-sided coordinates, as found from ``line_shifts``.
+    surrogate : Target, default=None
+        What the Laplace approximation is of, where that is not the target itself.
     """
 
-    def __init__(self, target, laplace, selected):
-        super().__init__(target, one_sided_bijection(target, laplace, selected))
+    def __init__(self, target, laplace, selected, surrogate=None):
+        super().__init__(target, one_sided_bijection(target, laplace, selected, surrogate))

@@ -8,13 +8,17 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from skstein import BayesianLinearRegression, BayesianLogisticRegression
+from skstein import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianProbitRegression,
+)
 from skstein.inference import ENGINES
 
 # Some of the checks' toy data is too small or too separated for an engine, which rightly says so.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-ESTIMATORS = [BayesianLinearRegression, BayesianLogisticRegression]
+ESTIMATORS = [BayesianLinearRegression, BayesianLogisticRegression, BayesianProbitRegression]
 
 
 @parametrize_with_checks(
