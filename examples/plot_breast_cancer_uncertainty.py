@@ -1,0 +1,66 @@
+"""
+What a classifier does not know: breast cancer
+==============================================
+
+A probability of 0.9 can mean that one case in ten like this one turns out otherwise, or that the
+data say little about cases like this one. A posterior tells the two apart.
+"""
+
+# %%
+# Forty patients to learn from, and the rest to predict: so little data leave much open.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+
+from skstein import BayesianLogisticRegression
+
+X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+X = X[["mean radius", "mean texture", "mean smoothness", "mean concavity"]]
+X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=40, stratify=y, random_state=0)
+model = BayesianLogisticRegression(random_state=0).fit(X_train, y_train)
+print(f"accuracy {model.score(X_test, y_test):.3f}")
+
+# %%
+# Each particle of the posterior is a logistic regression of its own. Their average is the predicted
+# probability, their quantiles an interval for it.
+
+probability = model.predict_proba(X_test)[:, 1]
+low, high = model.predict_interval(X_test, 0.9)[:, 1].T
+
+# %%
+# The entropy of the prediction has two parts: *aleatoric*, which stays even if the coefficients
+# were known, and *epistemic*, the information about the label that more data would give.
+
+uncertainty = model.predict_uncertainty(X_test)
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
+shown = np.argsort(probability)[::6]
+rows = np.arange(len(shown))
+colors = np.where(y_test.to_numpy()[shown] == 1, "#0072B2", "#D55E00")
+left.vlines(rows, low[shown], high[shown], color=colors, lw=1.5, alpha=0.6)
+left.scatter(rows, probability[shown], c=colors, s=12)
+for name, color in (("benign", "#0072B2"), ("malignant", "#D55E00")):
+    left.plot([], [], "o", color=color, ms=4, label=name)
+left.legend(frameon=False, loc="lower right")
+left.set_xlabel("patients, by predicted probability")
+left.set_ylabel("probability of benign")
+left.set_title("Prediction and 90 % interval", loc="left", fontsize=11)
+points = right.scatter(
+    uncertainty.aleatoric, uncertainty.epistemic, c=probability, s=14, cmap="cividis"
+)
+right.set_xlabel("aleatoric (nats)")
+right.set_ylabel("epistemic (nats)")
+right.set_title("Two kinds of not knowing", loc="left", fontsize=11)
+figure.colorbar(points, label="probability of benign")
+plt.show()
+
+# %%
+# The points on the right do not lie on one curve: cases of the same probability differ in how well
+# it is known. Asked which patients to examine further, to learn most about the model, one takes the
+# top of that plot, not those nearest to one half.
+
+nearest = np.argsort(np.abs(probability - 0.5))[:20]
+highest = np.argsort(-uncertainty.epistemic)[:20]
+print(f"in both lists of twenty: {len(np.intersect1d(nearest, highest))}")
