@@ -114,9 +114,9 @@ def test_the_number_of_jobs_changes_nothing(engine, rng, seed):
     X = rng.normal(size=(200_000, 1))
     target = LinearTarget(X, X[:, 0] + rng.normal(size=len(X)))
     run = {
-        "pmd": PMD(100, init="laplace", max_iter=2, n_sweeps=30),
-        "pmfvb": PMFVB(100, n_warmup=24, n_snapshots=5, max_iter=40),
-        "svgd": SVGD(100, max_iter=10),
+        "pmd": PMD(100, init="laplace", max_iter=2, n_sweeps=5),
+        "pmfvb": PMFVB(100, n_warmup=24, n_snapshots=2, max_iter=28),
+        "svgd": SVGD(100, max_iter=5),
     }.get(engine, SHORT[engine])
     expected = infer(target, run, random_state=seed)
     runs = [infer(target, run, random_state=seed, n_jobs=2)]
