@@ -12,6 +12,7 @@ from .linear_model import (
     BayesianProbitRegression,
 )
 from .posterior import ParticlePosterior
+from .predictive import predictive
 from .targets import LogDensity
 
 __version__ = "0.1.0"
@@ -23,4 +24,5 @@ __all__ = [
     "LogDensity",
     "ParticlePosterior",
     "infer",
+    "predictive",
 ]

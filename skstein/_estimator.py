@@ -80,10 +80,10 @@ class BayesianEstimator(BaseEstimator):
         The outputs are those of the posterior's particles, or of those given.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
         if theta is None:
             theta, weights = self.posterior_.particles, self.posterior_.weights
-        blocks = row_blocks(len(X), 8 * len(theta) * self._n_outputs)
+        blocks = row_blocks(X.shape[0], 8 * len(theta) * self._n_outputs)
         # Blocks are small enough for the cache, and too small to be worth several threads of BLAS.
         with one_thread():
             for rows in blocks:
@@ -122,7 +122,7 @@ class BayesianClassifierMixin(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -135,7 +135,7 @@ class BayesianClassifierMixin(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -149,7 +149,7 @@ class BayesianClassifierMixin(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -163,7 +163,7 @@ class BayesianClassifierMixin(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -177,7 +177,7 @@ class BayesianClassifierMixin(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
             Classes of ``classes_``.
 
@@ -203,7 +203,7 @@ class BayesianClassifierMixin(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
         q : float or array-like of shape (n_quantiles,)
             From 0 to 1.
 
@@ -229,7 +229,7 @@ class BayesianClassifierMixin(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
         level : float, default=0.9
             Posterior probability of the interval, from 0 to 1.
 
@@ -252,7 +252,7 @@ class BayesianClassifierMixin(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples_X, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples_X, n_features)
         n_samples : int, default=1
             Number of draws.
         random_state : int, RandomState instance or None, default=None
@@ -280,7 +280,7 @@ class BayesianClassifierMixin(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -315,7 +315,7 @@ class BayesianRegressorMixin(RegressorMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
         return_std : bool, default=False
             Whether to return the standard deviation of the outcome, noise included, too.
 
@@ -333,7 +333,7 @@ class BayesianRegressorMixin(RegressorMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
 
         Returns
@@ -359,7 +359,7 @@ class BayesianRegressorMixin(RegressorMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
         q : float or array-like of shape (n_quantiles,)
             From 0 to 1.
 
@@ -383,7 +383,7 @@ class BayesianRegressorMixin(RegressorMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
         level : float, default=0.9
             Probability that the outcome falls in the interval, from 0 to 1.
 
@@ -406,7 +406,7 @@ class BayesianRegressorMixin(RegressorMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples_X, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples_X, n_features)
         n_samples : int, default=1
             Number of draws.
         random_state : int, RandomState instance or None, default=None
@@ -431,7 +431,7 @@ class BayesianRegressorMixin(RegressorMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
 
         Returns
         -------

@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.special import log_ndtr
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import validate_data
 
 from ._blocks import row_blocks
@@ -47,6 +48,11 @@ class _BayesianLinearModel(BayesianEstimator):
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
     }
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _target_options(self, X, sample_weight):
         """Options of the target that do not depend on the outcome."""
@@ -95,7 +101,7 @@ class _BayesianLinearModel(BayesianEstimator):
         intercept, coef = self._unpack(theta)
         predictors = X @ coef.reshape(-1, self.n_features_in_).T
         predictors += intercept.ravel()
-        return predictors.reshape(len(X), *intercept.shape)
+        return predictors.reshape(X.shape[0], *intercept.shape)
 
     def _summarize(self):
         """Posterior means and standard deviations of intercepts (k,) and coefficients (k, p)."""
@@ -215,7 +221,8 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Sparse features are centred implicitly and never made dense.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             A weight equals that many repetitions of the sample.
@@ -231,7 +238,7 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         TypeError
             If an engine or prior is a class instead of an instance.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr", y_numeric=True)
         X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
         y = y.astype(np.float64)
         y_center, y_scale = 0.0, 1.0
@@ -307,7 +314,8 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Sparse features are centred implicitly and never made dense.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -324,7 +332,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         TypeError
             If an engine or prior is a class instead of an instance.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr")
         check_classification_targets(y)
         X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -535,6 +543,10 @@ def _location_and_scale(X, sample_weight):
     variance; a standard deviation that rounding of the values explains counts as none.
     """
     total = sample_weight.sum()
+    if sparse.issparse(X):
+        mean, variance = mean_variance_axis(X, axis=0, weights=sample_weight)
+        scale = np.sqrt(variance)
+        return mean, np.where(scale > 16.0 * _EPS * np.abs(mean), scale, 1.0)
     pivot = X[0]
     mean = pivot + _weighted_sum(X, sample_weight, lambda rows: rows - pivot) / total
     scale = np.sqrt(_weighted_sum(X, sample_weight, lambda rows: np.square(rows - mean)) / total)

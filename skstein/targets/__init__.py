@@ -2,7 +2,8 @@
 
 from .base import Target, supports
 from .bijections import Affine, Chain, HyperbolicMap
-from .glm import LinearTarget, LogisticTarget, SoftmaxTarget
+from .glm import LogisticTarget, SoftmaxTarget
+from .linear import LinearTarget
 from .log_density import LogDensity
 from .minibatch import ControlVariate
 from .newton import Laplace, laplace_approximation

@@ -41,6 +41,7 @@ class Target:
 
     score = None
     hessian = None
+    hessian_diagonal = None
     conditional = None
     log_prior = None
     sample_prior = None

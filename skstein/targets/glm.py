@@ -1,4 +1,4 @@
-"""Regression targets: logistic, softmax and linear with unknown noise variance.
+"""Regression targets: what they share, and the logistic and softmax likelihoods.
 
 Each is a likelihood on a design matrix and a prior on its coefficients. All sums over rows go block
 by block (`_blocks.py`), through BLAS and NumPy's vectorised exponentials, which are several times
@@ -6,14 +6,13 @@ faster than a compiled scalar loop.
 """
 
 import copy
-import math
 
 import numpy as np
 
 from .._blocks import row_blocks
 from ..priors import Normal
 from .base import Target
-from .design import DenseDesign
+from .design import make_design
 
 
 class RegressionTarget(Target):
@@ -24,7 +23,7 @@ class RegressionTarget(Target):
 
     Parameters
     ----------
-    X : array-like of shape (n, p)
+    X : array-like or SciPy sparse array of shape (n, p)
         Features.
     y : array-like of shape (n,)
         Outcomes, as the subclass wants them.
@@ -56,7 +55,7 @@ class RegressionTarget(Target):
         scale=None,
         feature_names=None,
     ):
-        self.design = DenseDesign(X, fit_intercept, center, scale)
+        self.design = make_design(X, fit_intercept, center, scale)
         self.n_rows, self.n_columns = self.design.shape
         self.y = np.asarray(y)
         self.weights = (
@@ -134,6 +133,13 @@ class RegressionTarget(Target):
             twin.intercept_prior = self.intercept_prior.conditional(intercepts)
         return twin
 
+    def _prior_precision_diagonal(self, theta):
+        square = theta[None] ** 2
+        intercepts, coef = (block[0] for block in self._split(square))
+        if self.fit_intercept:
+            intercepts = self.intercept_prior.expected_precision(intercepts)
+        return self._join(intercepts[None], self.prior.expected_precision(coef)[None])[0]
+
     def sample_prior(self, rng, m):
         intercepts = self.intercept_prior.sample(rng, m, self.n_outputs * self.fit_intercept)
         return self._join(intercepts, self.prior.sample(rng, m, self.n_outputs * self.n_features))
@@ -168,6 +174,36 @@ class RegressionTarget(Target):
         value, score = self._sum(theta, None, value=True, score=True)
         return value + self.log_prior(theta), score + self._prior_score(theta)
 
+    # Second derivatives: a subclass writes the curvature of one block of rows.
+
+    def _curvatures(self, theta):
+        """Yield each block of rows with its weighted curvature, shape (k, k, rows)."""
+        k = self.n_outputs
+        for block in self._blocks(8 * (k * k + self.n_columns)):
+            eta = self.design.predictor(theta.reshape(k, self.n_columns), block)
+            yield block, self._curvature(eta, self.y[block]) * self.weights[block]
+
+    def hessian(self, theta):
+        k, c = self.n_outputs, self.n_columns
+        information = np.zeros((k, c, k, c))
+        for block, curvature in self._curvatures(theta):
+            for i, j in np.argwhere(curvature.any(axis=2)):
+                if j <= i:
+                    gram = self.design.gram(curvature[i, j], block)
+                    information[i, :, j] += gram
+                    if j < i:
+                        information[j, :, i] += gram.T
+        return information.reshape(k * c, k * c) + self._prior_precision(theta)
+
+    def hessian_diagonal(self, theta):
+        """The diagonal of `hessian`, shape (dim,), with the prior's expected precision."""
+        k, c = self.n_outputs, self.n_columns
+        information = np.zeros((k, c))
+        for block, curvature in self._curvatures(theta):
+            for i in range(k):
+                information[i] += self.design.gram_diagonal(curvature[i, i], block)
+        return information.ravel() + self._prior_precision_diagonal(theta)
+
     def pointwise_log_likelihood(self, theta):
         """Log likelihood of every row (unweighted), shape (m, n)."""
         m, k = len(theta), self.n_outputs
@@ -200,12 +236,9 @@ class LogisticTarget(RegressionTarget):
             (y - _sigmoid(eta)) * w if score else None,
         )
 
-    def hessian(self, theta):
-        information = np.zeros((self.dim, self.dim))
-        for block in self._blocks(8 * self.n_columns):
-            p = _sigmoid(self.design.predictor(theta[None], block)[0])
-            information += self.design.gram(self.weights[block] * p * (1 - p), block)
-        return information + self._prior_precision(theta)
+    def _curvature(self, eta, y):
+        p = _sigmoid(eta)
+        return (p * (1 - p))[None]
 
 
 class SoftmaxTarget(RegressionTarget):
@@ -247,106 +280,6 @@ class SoftmaxTarget(RegressionTarget):
         residual[:, y, rows] += 1.0
         return terms, residual * w
 
-    def hessian(self, theta):
-        k, c = self.n_outputs, self.n_columns
-        information = np.zeros((k, c, k, c))
-        for block in self._blocks(8 * (k + c)):
-            eta = self.design.predictor(theta.reshape(k, c), block)[None]
-            p = np.exp(eta - self._log_normaliser(eta)[:, None])[0]
-            for i in range(k):
-                for j in range(i + 1):
-                    gram = self.design.gram(self.weights[block] * p[i] * ((i == j) - p[j]), block)
-                    information[i, :, j] += gram
-                    if i != j:
-                        information[j, :, i] += gram.T
-        return information.reshape(k * c, k * c) + self._prior_precision(theta)
-
-
-class LinearTarget(RegressionTarget):
-    """Linear regression with unknown noise variance.
-
-    ``theta`` = (intercept, coefficients, log sigma^2).
-
-    sigma^2 has an inverse gamma prior with density proportional to
-    ``sigma2 ** -(noise_shape + 1) * exp(-noise_scale / sigma2)``, independent of the coefficients.
-    On all rows the likelihood needs only the Gram matrix, so a gradient costs O(p^2), not O(n p).
-    """
-
-    n_extra = 1
-
-    def __init__(self, X, y, *, noise_shape=1.0, noise_scale=1.0, **kwargs):
-        super().__init__(X, np.asarray(y, dtype=float), **kwargs)
-        self.noise_shape, self.noise_scale = float(noise_shape), float(noise_scale)
-        self._total_weight = self.weights.sum()
-        self._gram = sum(self.design.gram(self.weights[b], b) for b in self._blocks(16 * self.dim))
-        everything = slice(None)
-        moment = self.design.pull((self.weights * self.y)[None], everything)[0]
-        # Sums of squares are taken about a ridge solution, where they do not cancel.
-        ridge = 1e-10 * max(1.0, np.trace(self._gram) / max(1, self.n_columns))
-        self._center = np.linalg.solve(self._gram + ridge * np.eye(self.n_columns), moment)
-        residual = self.y - self.design.predictor(self._center[None], everything)[0]
-        self._rss = self.weights @ residual**2
-        self._moment = self.design.pull((self.weights * residual)[None], everything)[0]
-
-    @property
-    def names(self):
-        return (*super().names, "log_sigma2")
-
-    @property
-    def initial(self):
-        variance = (self._rss + 2 * self.noise_scale) / (self._total_weight + 2 * self.noise_shape)
-        return np.append(self._center, math.log(variance))
-
-    def _sufficient(self, theta, rows):
-        """Total weight, residual sum of squares (m,) and residual moment (m, n_columns)."""
-        coef = theta[:, :-1]
-        if rows is None:
-            shift = coef - self._center
-            pulled = shift @ self._gram
-            rss = self._rss - 2 * shift @ self._moment + np.einsum("ij,ij->i", shift, pulled)
-            return self._total_weight, rss, self._moment - pulled
-        weights, factor = self.weights[rows], self.n_rows / len(rows)
-        residual = self.y[rows] - self.design.predictor(coef, rows)
-        moment = self.design.pull(weights * residual, rows)
-        return factor * weights.sum(), factor * (residual**2 @ weights), factor * moment
-
-    def log_prior(self, theta):
-        log_sigma2, a, b = theta[:, -1], self.noise_shape, self.noise_scale
-        noise = a * math.log(b) - math.lgamma(a) - a * log_sigma2 - b * np.exp(-log_sigma2)
-        return super().log_prior(theta) + noise
-
-    def sample_prior(self, rng, m):
-        log_sigma2 = np.log(self.noise_scale / rng.standard_gamma(self.noise_shape, (m, 1)))
-        return np.concatenate([super().sample_prior(rng, m), log_sigma2], axis=1)
-
-    def log_likelihood(self, theta, rows=None):
-        weight, rss, _ = self._sufficient(theta, rows)
-        log_sigma2 = theta[:, -1]
-        return -0.5 * (weight * (math.log(2 * math.pi) + log_sigma2) + rss * np.exp(-log_sigma2))
-
-    def score(self, theta, rows=None):
-        weight, rss, moment = self._sufficient(theta, rows)
-        precision = np.exp(-theta[:, -1])
-        gradient = np.empty_like(theta)
-        gradient[:, :-1] = precision[:, None] * moment + self._prior_score(theta)
-        gradient[:, -1] = 0.5 * (rss * precision - weight)
-        gradient[:, -1] += self.noise_scale * precision - self.noise_shape
-        return gradient
-
-    def log_density_and_score(self, theta):
-        return self.log_density(theta), self.score(theta)
-
-    def pointwise_log_likelihood(self, theta):
-        """Log likelihood of every row (unweighted), shape (m, n)."""
-        log_sigma2 = theta[:, -1:]
-        residual = self.y - self.design.predictor(theta[:, :-1], slice(None))
-        return -0.5 * (math.log(2 * math.pi) + log_sigma2 + residual**2 * np.exp(-log_sigma2))
-
-    def hessian(self, theta):
-        _, rss, moment = self._sufficient(theta[None], None)
-        precision = math.exp(-theta[-1])
-        hessian = np.empty((self.dim, self.dim))
-        hessian[:-1, :-1] = precision * self._gram + self._prior_precision(theta)
-        hessian[:-1, -1] = hessian[-1, :-1] = precision * moment[0]
-        hessian[-1, -1] = precision * (0.5 * rss[0] + self.noise_scale)
-        return hessian
+    def _curvature(self, eta, y):
+        p = np.exp(eta - self._log_normaliser(eta[None])[0])
+        return np.eye(self.n_outputs)[:, :, None] * p - p[:, None] * p

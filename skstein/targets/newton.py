@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.optimize import minimize
 
 from .base import supports
 from .bijections import Affine
@@ -22,7 +23,7 @@ class Laplace:
     Attributes
     ----------
     mode : ndarray of shape (dim,)
-    hessian : ndarray of shape (dim, dim)
+    hessian : ndarray of shape (dim, dim), or (dim,) above 2000 coordinates
         Of the negative log density, at the mode.
     bijection : Affine
         From standard normal coordinates.
@@ -45,11 +46,14 @@ class Laplace:
 def hessian_of(target, theta):
     """Negative Hessian at ``theta`` (dim,): the target's own, or differenced from its score.
 
-    Central differences cost ``2 dim`` scores; above 500 coordinates only the diagonal is kept.
+    Above 2000 coordinates it is the diagonal alone, of shape (dim,). Central differences cost
+    ``2 dim`` scores; above 500 coordinates they are taken of the diagonal alone.
     """
-    if supports(target, "hessian"):
-        return target.hessian(theta)
     dim = len(theta)
+    if dim > DIAGONAL_ABOVE and supports(target, "hessian_diagonal"):
+        return target.hessian_diagonal(theta)
+    if dim <= DIAGONAL_ABOVE and supports(target, "hessian"):
+        return target.hessian(theta)
     step = np.finfo(float).eps ** (1 / 3) * np.maximum(1.0, np.abs(theta))
     if dim > DIFFERENCES_UP_TO:
         diagonal = np.empty(dim)
@@ -58,7 +62,7 @@ def hessian_of(target, theta):
             points[:, j] += [step[j], -step[j]]
             upper, lower = target.score(points)
             diagonal[j] = (lower[j] - upper[j]) / (2 * step[j])
-        return np.diag(diagonal)
+        return diagonal if dim > DIAGONAL_ABOVE else np.diag(diagonal)
     points = theta + np.concatenate([np.diag(step), -np.diag(step)])
     scores = target.score(points)
     hessian = (scores[dim:] - scores[:dim]) / (2 * step[:, None])
@@ -120,6 +124,8 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
             "the log density or its score is not finite at the starting point of the search for "
             "the mode; give another starting point, or check the data for extreme values."
         )
+    if len(theta) > DIAGONAL_ABOVE:
+        return _wide_approximation(target, theta)
     n_iter, converged = 0, False
     while n_iter < max_iter:
         n_iter += 1
@@ -152,6 +158,23 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
         hessian = hessian_of(target, theta)
         converged = bool(score @ cho_solve(_positive_factor(hessian)[0], score) < 1e-8)
     return Laplace(theta, hessian, gaussian_bijection(theta, hessian), n_iter, converged)
+
+
+def _wide_approximation(target, start):
+    """The same by L-BFGS, preconditioned, where the coordinates are too many for a Hessian."""
+    scale = 1 / np.sqrt(np.maximum(hessian_of(target, start), 1e-12))
+
+    def negative(u):
+        value, score = target.log_density_and_score((start + scale * u)[None])
+        return -value[0], -score[0] * scale
+
+    options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-6}
+    found = minimize(negative, np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
+    mode = start + scale * found.x
+    hessian = hessian_of(target, mode)
+    score = target.score(mode[None])[0]
+    converged = bool(np.abs(score / np.sqrt(np.maximum(hessian, 1e-12))).max() < 1e-3)
+    return Laplace(mode, hessian, gaussian_bijection(mode, hessian), found.nit, converged)
 
 
 def gaussian_surrogate(target, max_iter=200, tol=1e-10):
@@ -191,11 +214,10 @@ def gaussian_surrogate(target, max_iter=200, tol=1e-10):
 def gaussian_bijection(mode, hessian):
     """The affine map from standard normal coordinates to N(mode, hessian^-1)."""
     dim = len(mode)
-    off_diagonal = dim <= DIAGONAL_ABOVE and np.count_nonzero(hessian) > dim
     try:
-        if off_diagonal:
+        if hessian.ndim == 2 and np.count_nonzero(hessian) > dim:
             return Affine(mode, _scale_tril(hessian))
-        curvature = hessian.diagonal()
+        curvature = hessian.diagonal() if hessian.ndim == 2 else hessian
         if not (curvature > 0).all():
             raise LinAlgError("not positive definite")
     except LinAlgError:

@@ -1,7 +1,6 @@
 """Probit regression: two classes, or one against the rest for more."""
 
 import numpy as np
-from scipy.linalg import block_diag
 from scipy.special import erfcx, log_ndtr
 
 from .glm import RegressionTarget
@@ -67,13 +66,7 @@ class ProbitTarget(RegressionTarget):
             ratio * (signs * w) if score else None,
         )
 
-    def hessian(self, theta):
-        k, c = self.n_outputs, self.n_columns
-        information = np.zeros((k, c, c))
-        for block in self._blocks(8 * (k + c)):
-            s = self.design.predictor(theta.reshape(k, c), block) * self._signs(self.y[block])
-            ratio = log_phi_and_ratio(s, value=False)[1]
-            curvature = self.weights[block] * ratio * (ratio + s)
-            for j in range(k):
-                information[j] += self.design.gram(curvature[j], block)
-        return block_diag(*information) + self._prior_precision(theta)
+    def _curvature(self, eta, y):
+        s = eta * self._signs(y)
+        ratio = log_phi_and_ratio(s, value=False)[1]
+        return np.eye(self.n_outputs)[:, :, None] * (ratio * (ratio + s))

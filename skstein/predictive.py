@@ -1,0 +1,445 @@
+"""The posterior predictive of whatever holds an estimator of this package.
+
+A pipeline, a search, a shifted threshold or a transformed outcome hides the estimator's predictive
+methods. `predictive` reaches through them: it is a table from the type of a wrapper to the step
+inwards, so each wrapper is a few lines here and nests with all others.
+
+Only a transformed outcome changes the prediction itself. Quantiles pass through a monotone map as
+they are. Moments do not, so each particle's normal is integrated by Gauss-Hermite quadrature, and
+the law of total variance splits the result as it does for an outcome that was not transformed.
+"""
+
+from functools import singledispatch
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.special import ndtr
+from sklearn import config_context
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    TunedThresholdClassifierCV,
+)
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted
+
+from ._blocks import row_blocks
+from ._estimator import BayesianClassifierMixin, BayesianRegressorMixin, _ends, _probabilities
+from ._validation import check_fractions
+from .posterior import weighted_quantile
+
+# Standard normal nodes and their probabilities: exact for polynomials up to degree 127.
+_NODES, _SHARES = np.polynomial.hermite_e.hermegauss(64)
+_SHARES = _SHARES / _SHARES.sum()
+
+# Standard normal scores of the outcomes that stand for all when the map is not monotone, and those
+# at which their quantiles are computed; a spline, all but straight, gives the others.
+_SCORES = np.linspace(-6.0, 6.0, 4097)
+_SCORE_WEIGHTS = np.exp(-0.5 * _SCORES**2)
+_SCORE_WEIGHTS = _SCORE_WEIGHTS / _SCORE_WEIGHTS.sum()
+_KNOTS = np.linspace(-6.0, 6.0, 25)
+
+# Points at which a row's map is tried for being monotone.
+_TRIALS = 257
+
+# What may happen beyond these quantiles of the outcome does not count against a monotone map.
+_TAILS = np.array([1e-6, 1.0 - 1e-6])
+
+# The largest probability of an outcome outside the domain of the map for which moments are given.
+_NEGLIGIBLE = 1e-3
+
+
+class Predictive:
+    """Posterior predictive distribution at the rows of X, made by `predictive`.
+
+    For a classifier it is about the probability of each class, which the posterior leaves
+    uncertain; for a regressor about the outcome, in the units of the y that the outermost object
+    was fitted on. Nothing is averaged over the posterior before a method is called, no result is
+    kept, and only `samples` draws random numbers.
+
+    See Also
+    --------
+    predictive : Makes it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skstein import BayesianLogisticRegression, predictive
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = BayesianLogisticRegression("laplace", random_state=0).fit(X, y)
+    >>> prediction = predictive(clf, X[:5])
+    >>> prediction.mean().shape, prediction.interval(0.9).shape
+    ((5, 3), (5, 3, 2))
+    >>> prediction.samples(4, random_state=0).shape
+    (5, 4)
+    """
+
+    def mean(self):
+        """Mean over the posterior.
+
+        Returns
+        -------
+        mean : ndarray of shape (n, n_classes) or (n,)
+            Class probabilities in the order of ``classes_``; or outcomes, in units of y, nan
+            where more than one outcome in a thousand has no inverse transform.
+        """
+        raise NotImplementedError
+
+    def std(self):
+        """Standard deviation: over the posterior for a class probability, else of the outcome.
+
+        Returns
+        -------
+        std : ndarray of shape (n, n_classes) or (n,)
+            Of the probability of each class; or of the outcome, noise included, in units of y, nan
+            where `mean` is.
+        """
+        raise NotImplementedError
+
+    def quantiles(self, q):
+        """Quantiles.
+
+        Parameters
+        ----------
+        q : float or array-like of shape (n_quantiles,)
+            From 0 to 1.
+
+        Returns
+        -------
+        quantiles : ndarray of shape (n, n_classes, n_quantiles) or (n, n_quantiles)
+            Of the probability of each class; or of the outcome, in units of y.
+
+        Raises
+        ------
+        ValueError
+            If ``q`` leaves [0, 1].
+        """
+        raise NotImplementedError
+
+    def interval(self, level=0.9):
+        """Central interval: of the probability of each class, or of the outcome.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            Probability of the interval, from 0 to 1.
+
+        Returns
+        -------
+        interval : ndarray of shape (n, n_classes, 2) or (n, 2)
+            Lower and upper end.
+
+        Raises
+        ------
+        ValueError
+            If ``level`` leaves [0, 1].
+        """
+        return self.quantiles(_ends(level))
+
+    def samples(self, n_samples, random_state=None):
+        """Draw labels or outcomes.
+
+        Each column comes from one particle, so it is a joint draw for all rows.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of draws.
+        random_state : int, RandomState instance or None, default=None
+            An int makes the draws reproducible.
+
+        Returns
+        -------
+        samples : ndarray of shape (n, n_samples)
+            Labels of ``classes_``; or outcomes, in units of y.
+        """
+        raise NotImplementedError
+
+    def uncertainty(self):
+        """Uncertainty of the prediction, split into noise and ignorance of the model.
+
+        Returns
+        -------
+        uncertainty : :class:`~sklearn.utils.Bunch`
+            ``total``, ``aleatoric`` (the noise) and ``epistemic`` (what more data could take away),
+            ndarrays of shape (n,); the first is the sum of the others. Entropies of the label, in
+            nats; or variances of the outcome, in squared units of y, nan where `mean` is.
+        """
+        raise NotImplementedError
+
+    def _transformed(self, transformer):
+        """The predictive of ``transformer.inverse_transform`` of the outcome."""
+        raise TypeError(
+            "only the outcome of a skstein regressor can be transformed; the regressor of "
+            "TransformedTargetRegressor predicts classes."
+        )
+
+
+class _Direct(Predictive):
+    """Predictive of an estimator of this package: what its own methods say."""
+
+    def __init__(self, estimator, X):
+        self.estimator = estimator
+        self.X = X
+
+    def quantiles(self, q):
+        return self.estimator.predict_quantiles(self.X, q)
+
+    def samples(self, n_samples, random_state=None):
+        return self.estimator.sample_predictive(self.X, n_samples, random_state)
+
+    def uncertainty(self):
+        return self.estimator.predict_uncertainty(self.X)
+
+
+class _ClassProbabilities(_Direct):
+    def mean(self):
+        return self.estimator.predict_proba(self.X)
+
+    def std(self):
+        def std(logits, weights):
+            by_particle = np.moveaxis(_probabilities(logits), 1, -1)
+            mean = by_particle @ weights
+            return np.sqrt(np.square(by_particle - mean[..., None]) @ weights)
+
+        return self.estimator._over_rows(self.X, std)
+
+
+class _Outcome(_Direct):
+    def mean(self):
+        return self.estimator.predict(self.X)
+
+    def std(self):
+        return self.estimator.predict(self.X, return_std=True)[1]
+
+    def _transformed(self, transformer):
+        return _TransformedOutcome(self, (transformer,))
+
+
+class _TransformedOutcome(Predictive):
+    """Outcome seen through the inverses of transformers, the innermost first."""
+
+    def __init__(self, outcome, transformers):
+        self.outcome = outcome
+        self.transformers = transformers
+
+    def mean(self):
+        return self._moments()[0]
+
+    def std(self):
+        _, explained, noise = self._moments()
+        return np.sqrt(explained + noise)
+
+    def quantiles(self, q):
+        q = check_fractions(q, "q")
+        direction = self._direction()
+        result = np.empty((len(direction), len(q)))
+        for sign, levels in ((1, q), (-1, 1.0 - q)):
+            rows = direction == sign
+            if rows.any():
+                result[rows] = self._inverse(self.outcome.quantiles(levels)[rows])
+        others = np.flatnonzero(direction == 0)
+        if len(others):
+            knots = self.outcome.quantiles(ndtr(_KNOTS))
+            for block in row_blocks(len(others), 8 * len(_SCORES)):
+                rows = others[block]
+                values = self._inverse(CubicSpline(_KNOTS, knots[rows], axis=1)(_SCORES))
+                result[rows] = weighted_quantile(values.T, _SCORE_WEIGHTS, q).T
+        return result
+
+    def samples(self, n_samples, random_state=None):
+        return self._inverse(self.outcome.samples(n_samples, random_state))
+
+    def uncertainty(self):
+        _, explained, noise = self._moments()
+        return Bunch(total=explained + noise, aleatoric=noise, epistemic=explained)
+
+    def _transformed(self, transformer):
+        return _TransformedOutcome(self.outcome, (*self.transformers, transformer))
+
+    def _inverse(self, values):
+        # Ends of a distribution may be infinite, and its far tails may leave the inverse's domain.
+        with config_context(assume_finite=True), np.errstate(all="ignore"):
+            column = values.reshape(-1, 1)
+            for transformer in self.transformers:
+                column = np.asarray(transformer.inverse_transform(column), dtype=np.float64)
+        if column.size != values.size:
+            raise ValueError(
+                "the transformer of TransformedTargetRegressor must map one outcome to one; its "
+                f"inverse turned {values.size} outcomes into an array of shape {column.shape}."
+            )
+        return column.reshape(values.shape)
+
+    def _direction(self):
+        """For each row: 1 where the inverse increases, -1 where it decreases, else 0."""
+        low, high = self.outcome.quantiles(_TAILS).T
+        values = self._inverse(np.linspace(low, high, _TRIALS, axis=1))
+        with np.errstate(invalid="ignore"):
+            change = np.diff(values, axis=1)
+        rounding = 1e-12 * (np.abs(values[:, 1:]) + np.abs(values[:, :-1]))
+        falls = np.any(change < -rounding, axis=1)
+        rises = np.any(change > rounding, axis=1)
+        return np.where(~falls, 1, np.where(~rises, -1, 0))
+
+    def _moments(self):
+        """Mean, variance between the particles' means, and mean variance of a particle's outcome.
+
+        Outcomes without an inverse are left out as long as they are rare.
+        """
+        moments = []
+        for _, (means, variances), weights in self.outcome.estimator._row_outputs(self.outcome.X):
+            mass, mean, variance = self._particle_moments(means, np.sqrt(variances))
+            weights = weights * mass
+            defined = weights.sum(axis=1)
+            weights /= np.where(defined >= 1.0 - _NEGLIGIBLE, defined, np.nan)[:, None]
+            center = np.sum(weights * mean, axis=1)
+            explained = np.sum(weights * np.square(mean - center[:, None]), axis=1)
+            moments.append(np.stack([center, explained, np.sum(weights * variance, axis=1)]))
+        return np.concatenate(moments, axis=1)
+
+    def _particle_moments(self, means, stds):
+        """Probability that the inverse exists, mean and variance under each particle.
+
+        One node of the quadrature at a time updates the moments, to bound the memory.
+        """
+        mass, mean, squares = np.zeros((3, *means.shape))
+        for node, share in zip(_NODES, _SHARES, strict=True):
+            values = self._inverse(means + node * stds)
+            share = np.where(np.isnan(values), 0.0, share)
+            mass += share
+            step = np.where(share > 0.0, values - mean, 0.0)
+            fraction = share / np.where(mass > 0.0, mass, 1.0)
+            mean += fraction * step
+            squares += share * (1.0 - fraction) * step**2
+        return mass, mean, squares / np.where(mass > 0.0, mass, 1.0)
+
+
+@singledispatch
+def predictive(estimator, X):
+    """Posterior predictive of a fitted object whose final predictor is an estimator of skstein.
+
+    Supported are skstein's classifiers and regressors, alone or inside
+    :class:`~sklearn.pipeline.Pipeline`, a search such as
+    :class:`~sklearn.model_selection.GridSearchCV`,
+    :class:`~sklearn.compose.TransformedTargetRegressor`,
+    :class:`~sklearn.model_selection.FixedThresholdClassifier`,
+    :class:`~sklearn.model_selection.TunedThresholdClassifierCV` and
+    :class:`~sklearn.frozen.FrozenEstimator`, nested in any order. Another wrapper is added by
+    ``predictive.register(Wrapper)``, a decorator of a function of the same arguments.
+
+    Parameters
+    ----------
+    estimator : estimator instance
+        Fitted.
+    X : array-like of shape (n, n_features)
+        What ``estimator.predict`` takes. It passes through the transformers of pipelines at once;
+        everything else waits for a method of the result.
+
+    Returns
+    -------
+    Predictive
+        Its methods ``mean``, ``std``, ``quantiles``, ``interval``, ``samples`` and ``uncertainty``
+        give what the inner estimator's own methods give for the transformed X.
+
+    Raises
+    ------
+    TypeError
+        If there is no estimator of skstein inside.
+    NotFittedError
+        If ``estimator`` is not fitted, or is a search with ``refit=False``.
+
+    Notes
+    -----
+    A threshold changes which label is predicted, not its probability: the predictive is that of the
+    classifier inside.
+
+    The inverse of a transformed outcome is taken to map each value on its own. Where it is
+    monotone, over all but a millionth of the outcomes at either end, quantiles are exact; where it
+    decreases they swap ends. Otherwise they are those of 4097 outcomes, equally spaced in normal
+    score, and good to about a thousandth in probability. Mean, standard deviation and
+    uncertainty come from 64 nodes of Gauss-Hermite quadrature for each particle, exact to rounding
+    for a polynomial or exponential inverse. So ``mean`` is the mean of the outcome, whereas
+    ``TransformedTargetRegressor.predict`` is the inverse transform of a mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.compose import TransformedTargetRegressor
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skstein import BayesianLinearRegression, predictive
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = TransformedTargetRegressor(
+    ...     make_pipeline(StandardScaler(), BayesianLinearRegression("laplace", random_state=0)),
+    ...     func=np.log,
+    ...     inverse_func=np.exp,
+    ... )
+    >>> prediction = predictive(reg.fit(X, y), X[:3])
+    >>> prediction.interval(0.9).shape
+    (3, 2)
+    >>> bool(np.all(prediction.mean() > prediction.quantiles(0.5)[:, 0]))
+    True
+    """
+    if isinstance(estimator, type):
+        found = f"the class {estimator.__name__} instead of an instance"
+    else:
+        found = type(estimator).__name__
+    predictors = {object, BayesianClassifierMixin, BayesianRegressorMixin}
+    wrappers = sorted(wrapper.__name__ for wrapper in predictive.registry.keys() - predictors)
+    raise TypeError(
+        "predictive needs a fitted classifier or regressor of skstein, alone or as the final "
+        f"predictor inside {', '.join(wrappers)}; found {found}."
+    )
+
+
+@predictive.register(BayesianClassifierMixin)
+def _classifier(estimator, X):
+    check_is_fitted(estimator)
+    return _ClassProbabilities(estimator, X)
+
+
+@predictive.register(BayesianRegressorMixin)
+def _regressor(estimator, X):
+    check_is_fitted(estimator)
+    return _Outcome(estimator, X)
+
+
+@predictive.register(Pipeline)
+def _pipeline(pipeline, X):
+    check_is_fitted(pipeline)
+    if len(pipeline) > 1:
+        X = pipeline[:-1].transform(X)
+    return predictive(pipeline[-1], X)
+
+
+# The class that all searches derive from; scikit-learn has no public name for it.
+@predictive.register(GridSearchCV.__base__)
+def _search(search, X):
+    check_is_fitted(
+        search,
+        "best_estimator_",
+        msg="This %(name)s has no best_estimator_: call fit with refit=True first.",
+    )
+    return predictive(search.best_estimator_, X)
+
+
+@predictive.register(TransformedTargetRegressor)
+def _transformed_target(regressor, X):
+    check_is_fitted(regressor)
+    return predictive(regressor.regressor_, X)._transformed(regressor.transformer_)
+
+
+@predictive.register(FixedThresholdClassifier)
+@predictive.register(TunedThresholdClassifierCV)
+def _threshold(classifier, X):
+    # As scikit-learn has it: without a fit of its own, a fitted estimator inside is enough.
+    return predictive(getattr(classifier, "estimator_", classifier.estimator), X)
+
+
+@predictive.register(FrozenEstimator)
+def _frozen(frozen, X):
+    return predictive(frozen.estimator, X)

@@ -1,0 +1,128 @@
+"""Linear regression with unknown noise variance as a target."""
+
+import math
+
+import numpy as np
+
+from .._blocks import row_blocks
+from .glm import RegressionTarget
+
+_GRAM_UP_TO = 2000  # columns
+
+
+class LinearTarget(RegressionTarget):
+    """Linear regression with unknown noise variance.
+
+    ``theta`` = (intercept, coefficients, log sigma^2).
+
+    sigma^2 has an inverse gamma prior with density proportional to
+    ``sigma2 ** -(noise_shape + 1) * exp(-noise_scale / sigma2)``, independent of the coefficients.
+    On all rows the likelihood needs only the Gram matrix, so that a gradient costs O(p^2), not
+    O(n p); above 2000 columns the matrix is not formed.
+    """
+
+    n_extra = 1
+
+    def __init__(self, X, y, *, noise_shape=1.0, noise_scale=1.0, **kwargs):
+        super().__init__(X, np.asarray(y, dtype=float), **kwargs)
+        self.noise_shape, self.noise_scale = float(noise_shape), float(noise_scale)
+        self._total_weight = self.weights.sum()
+        self._gram = None
+        if self.n_columns <= _GRAM_UP_TO:
+            blocks = self._blocks(16 * self.dim)
+            self._gram = sum(self.design.gram(self.weights[rows], rows) for rows in blocks)
+        # Sums of squares are taken about a ridge solution, where they do not cancel.
+        self._center = np.zeros(self.n_columns)
+        self._center = self._ridge_solution()
+        _, rss, moment = self._sums(self._center[None], None)
+        self._rss, self._moment = rss[0], moment[0]
+
+    def _ridge_solution(self):
+        if self._gram is None:
+            return self._center
+        ridge = 1e-10 * max(1.0, np.trace(self._gram) / max(1, self.n_columns))
+        moment = self._sums(self._center[None], None)[2][0]
+        return np.linalg.solve(self._gram + ridge * np.eye(self.n_columns), moment)
+
+    @property
+    def names(self):
+        return (*super().names, "log_sigma2")
+
+    @property
+    def initial(self):
+        variance = (self._rss + 2 * self.noise_scale) / (self._total_weight + 2 * self.noise_shape)
+        return np.append(self._center, math.log(variance))
+
+    def _sufficient(self, theta, rows):
+        """Total weight, residual sum of squares (m,) and residual moment (m, n_columns)."""
+        coef = theta[:, :-1]
+        if rows is not None or self._gram is None:
+            return self._sums(coef, rows)
+        shift = coef - self._center
+        pulled = shift @ self._gram
+        rss = self._rss - 2 * shift @ self._moment + np.einsum("ij,ij->i", shift, pulled)
+        return self._total_weight, rss, self._moment - pulled
+
+    def _sums(self, coef, rows):
+        """What `_sufficient` returns, from the rows themselves; scaled to all rows."""
+        n = self.n_rows if rows is None else len(rows)
+        weight, rss, moment = 0.0, np.zeros(len(coef)), np.zeros((len(coef), self.n_columns))
+        for block in row_blocks(n, 8 * len(coef)):
+            block = block if rows is None else rows[block]
+            weights = self.weights[block]
+            residual = self.y[block] - self.design.predictor(coef, block)
+            weight += weights.sum()
+            rss += residual**2 @ weights
+            moment += self.design.pull(weights * residual, block)
+        factor = self.n_rows / n
+        return factor * weight, factor * rss, factor * moment
+
+    def log_prior(self, theta):
+        log_sigma2, a, b = theta[:, -1], self.noise_shape, self.noise_scale
+        noise = a * math.log(b) - math.lgamma(a) - a * log_sigma2 - b * np.exp(-log_sigma2)
+        return super().log_prior(theta) + noise
+
+    def sample_prior(self, rng, m):
+        log_sigma2 = np.log(self.noise_scale / rng.standard_gamma(self.noise_shape, (m, 1)))
+        return np.concatenate([super().sample_prior(rng, m), log_sigma2], axis=1)
+
+    def log_likelihood(self, theta, rows=None):
+        weight, rss, _ = self._sufficient(theta, rows)
+        log_sigma2 = theta[:, -1]
+        return -0.5 * (weight * (math.log(2 * math.pi) + log_sigma2) + rss * np.exp(-log_sigma2))
+
+    def score(self, theta, rows=None):
+        weight, rss, moment = self._sufficient(theta, rows)
+        precision = np.exp(-theta[:, -1])
+        gradient = np.empty_like(theta)
+        gradient[:, :-1] = precision[:, None] * moment + self._prior_score(theta)
+        gradient[:, -1] = 0.5 * (rss * precision - weight)
+        gradient[:, -1] += self.noise_scale * precision - self.noise_shape
+        return gradient
+
+    def log_density_and_score(self, theta):
+        return self.log_density(theta), self.score(theta)
+
+    def pointwise_log_likelihood(self, theta):
+        """Log likelihood of every row (unweighted), shape (m, n)."""
+        log_sigma2 = theta[:, -1:]
+        residual = self.y - self.design.predictor(theta[:, :-1], slice(None))
+        return -0.5 * (math.log(2 * math.pi) + log_sigma2 + residual**2 * np.exp(-log_sigma2))
+
+    def hessian(self, theta):
+        _, rss, moment = self._sufficient(theta[None], None)
+        precision = math.exp(-theta[-1])
+        hessian = np.empty((self.dim, self.dim))
+        hessian[:-1, :-1] = precision * self._gram + self._prior_precision(theta)
+        hessian[:-1, -1] = hessian[-1, :-1] = precision * moment[0]
+        hessian[-1, -1] = precision * (0.5 * rss[0] + self.noise_scale)
+        return hessian
+
+    def hessian_diagonal(self, theta):
+        """The diagonal of `hessian`, shape (dim,), with the prior's expected precision."""
+        _, rss, _ = self._sufficient(theta[None], None)
+        precision = math.exp(-theta[-1])
+        blocks = self._blocks(16 * self.dim)
+        gram = sum(self.design.gram_diagonal(self.weights[rows], rows) for rows in blocks)
+        coef = precision * gram + self._prior_precision_diagonal(theta)
+        return np.append(coef, precision * (0.5 * rss[0] + self.noise_scale))
