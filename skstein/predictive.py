@@ -67,9 +67,10 @@ class Predictive:
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from skstein import BayesianLogisticRegression, predictive
+    >>> from skstein import BayesianLogisticRegression
+    >>> from skstein.predictive import predictive
     >>> X, y = load_iris(return_X_y=True)
-    >>> clf = BayesianLogisticRegression("laplace", random_state=0).fit(X, y)
+    >>> clf = BayesianLogisticRegression(random_state=0).fit(X, y)
     >>> prediction = predictive(clf, X[:5])
     >>> prediction.mean().shape, prediction.interval(0.9).shape
     ((5, 3), (5, 3, 2))
@@ -84,7 +85,7 @@ class Predictive:
         -------
         mean : ndarray of shape (n, n_classes) or (n,)
             Class probabilities in the order of ``classes_``; or outcomes, in units of y, nan
-            where more than one outcome in a thousand has no inverse transform.
+            where more than about one outcome in a thousand has no inverse transform.
         """
         raise NotImplementedError
 
@@ -357,7 +358,7 @@ def predictive(estimator, X):
     classifier inside.
 
     The inverse of a transformed outcome is taken to map each value on its own. Where it is
-    monotone, over all but a millionth of the outcomes at either end, quantiles are exact; where it
+    monotone, but for a millionth of the outcomes at either end, quantiles are exact; where it
     decreases they swap ends. Otherwise they are those of 4097 outcomes, equally spaced in normal
     score, and good to about a thousandth in probability. Mean, standard deviation and
     uncertainty come from 64 nodes of Gauss-Hermite quadrature for each particle, exact to rounding
@@ -371,10 +372,11 @@ def predictive(estimator, X):
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from skstein import BayesianLinearRegression, predictive
+    >>> from skstein import BayesianLinearRegression
+    >>> from skstein.predictive import predictive
     >>> X, y = load_diabetes(return_X_y=True)
     >>> reg = TransformedTargetRegressor(
-    ...     make_pipeline(StandardScaler(), BayesianLinearRegression("laplace", random_state=0)),
+    ...     make_pipeline(StandardScaler(), BayesianLinearRegression(random_state=0)),
     ...     func=np.log,
     ...     inverse_func=np.exp,
     ... )

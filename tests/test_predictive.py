@@ -1,0 +1,411 @@
+"""`predictive` against the inner estimator's own methods, and against closed forms for an outcome
+that was transformed."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import brentq
+from scipy.special import ndtr
+from scipy.stats import truncnorm
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.datasets import load_diabetes, load_iris, make_classification
+from sklearn.exceptions import NotFittedError
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    HalvingGridSearchCV,
+    RandomizedSearchCV,
+    TunedThresholdClassifierCV,
+)
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, PowerTransformer, StandardScaler
+
+from skstein import BayesianLinearRegression, BayesianLogisticRegression
+from skstein.inference import LaplaceDraws
+from skstein.predictive import Predictive, predictive
+
+# The fits here only have to give particles: whether those are a good posterior is tested elsewhere.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+ENGINE = LaplaceDraws(n_particles=30)
+Q = np.array([0.0, 0.02, 0.3, 0.5, 0.9, 1.0])
+
+
+@pytest.fixture(scope="module")
+def binary():
+    X, y = make_classification(60, 4, flip_y=0.1, random_state=0)
+    return BayesianLogisticRegression(ENGINE, random_state=0), 5.0 + 3.0 * X, y
+
+
+@pytest.fixture(scope="module")
+def multiclass():
+    X, y = load_iris(return_X_y=True)
+    y = np.array(["setosa", "versicolor", "virginica"])[y]
+    return BayesianLogisticRegression(ENGINE, random_state=0), X[::3], y[::3]
+
+
+@pytest.fixture(scope="module")
+def regression():
+    X, y = load_diabetes(return_X_y=True)
+    return BayesianLinearRegression(ENGINE, random_state=0), 1e3 * X[::8], y[::8]
+
+
+def assert_same_predictive(found, estimator, X):
+    """All methods give the numbers of the estimator's own methods at X."""
+    if hasattr(estimator, "classes_"):
+        mean, std = estimator.predict_proba(X), class_std(estimator, X)
+    else:
+        mean, std = estimator.predict(X, return_std=True)
+    assert_array_equal(found.mean(), mean)
+    assert_allclose(found.std(), std, rtol=1e-9, atol=1e-14)
+    assert_array_equal(found.interval(0.8), estimator.predict_interval(X, 0.8))
+    assert_array_equal(found.interval(), estimator.predict_interval(X))
+    assert_array_equal(found.quantiles(Q), estimator.predict_quantiles(X, Q))
+    assert_array_equal(found.quantiles(0.3), estimator.predict_quantiles(X, 0.3))
+    assert_array_equal(found.samples(7, 3), estimator.sample_predictive(X, 7, random_state=3))
+    uncertainty, expected = found.uncertainty(), estimator.predict_uncertainty(X)
+    assert uncertainty.keys() == {"total", "aleatoric", "epistemic"}
+    for part in uncertainty:
+        assert_array_equal(uncertainty[part], expected[part])
+
+
+def class_std(classifier, X):
+    """Standard deviation of each probability, from one prediction for each particle alone."""
+    posterior, probabilities = classifier.posterior_, []
+    weights = posterior.weights
+    for theta in posterior.particles:
+        classifier.posterior_ = type(posterior)(theta[None])
+        probabilities.append(classifier.predict_proba(X))
+    classifier.posterior_ = posterior
+    mean = np.tensordot(weights, probabilities, axes=1)
+    return np.sqrt(np.tensordot(weights, (np.array(probabilities) - mean) ** 2, axes=1))
+
+
+# Wrappers that hide the estimator.
+
+
+@pytest.mark.parametrize("problem", ["binary", "multiclass", "regression"])
+def test_an_estimator_alone_has_the_predictive_of_its_own_methods(problem, request, rng):
+    estimator, X, y = request.getfixturevalue(problem)
+    estimator.fit(X, y)
+    estimator.posterior_.weights = rng.dirichlet(np.ones(len(estimator.posterior_)))
+    found = predictive(estimator, X[:9])
+    assert isinstance(found, Predictive)
+    assert_same_predictive(found, estimator, X[:9])
+
+
+@pytest.mark.parametrize("problem", ["binary", "multiclass", "regression"])
+def test_a_pipeline_transforms_X(problem, request):
+    estimator, X, y = request.getfixturevalue(problem)
+    pipeline = make_pipeline(StandardScaler(), "passthrough", FunctionTransformer(), estimator)
+    pipeline.fit(X, y)
+    assert_same_predictive(predictive(pipeline, X[:9]), pipeline[-1], pipeline[0].transform(X[:9]))
+
+
+def test_a_pipeline_of_one_step(regression):
+    estimator, X, y = regression
+    pipeline = make_pipeline(estimator).fit(X, y)
+    assert_same_predictive(predictive(pipeline, X[:9]), pipeline[-1], X[:9])
+
+
+@pytest.mark.parametrize("search", [GridSearchCV, RandomizedSearchCV, HalvingGridSearchCV])
+def test_a_search_gives_its_best_estimator(search, regression):
+    estimator, X, y = regression
+    options = {"n_iter": 2, "random_state": 0} if search is RandomizedSearchCV else {}
+    fitted = search(estimator, {"prior__scale": [0.01, 1.0]}, cv=2, **options).fit(X, y)
+    assert_same_predictive(predictive(fitted, X[:9]), fitted.best_estimator_, X[:9])
+
+
+@pytest.mark.parametrize("threshold", [FixedThresholdClassifier, TunedThresholdClassifierCV])
+def test_a_threshold_keeps_the_probabilities(threshold, binary):
+    estimator, X, y = binary
+    options = {"threshold": 0.1} if threshold is FixedThresholdClassifier else {"cv": 2}
+    fitted = threshold(estimator, **options).fit(X, y)
+    assert_same_predictive(predictive(fitted, X[:9]), fitted.estimator_, X[:9])
+
+
+def test_a_threshold_around_a_fitted_estimator_needs_no_fit(binary):
+    estimator, X, y = binary
+    frozen = FrozenEstimator(estimator.fit(X, y))
+    found = predictive(FixedThresholdClassifier(frozen, threshold=0.1), X[:9])
+    assert_same_predictive(found, estimator, X[:9])
+
+
+def test_search_inside_pipeline_inside_search(binary):
+    estimator, X, y = binary
+    inner = GridSearchCV(estimator, {"prior__scale": [0.1, 1.0]}, cv=2)
+    outer = GridSearchCV(
+        Pipeline([("scale", StandardScaler()), ("model", inner)]),
+        {"scale__with_std": [False, True]},
+        cv=2,
+    )
+    outer.fit(X, y)
+    pipeline = outer.best_estimator_
+    assert_same_predictive(
+        predictive(outer, X[:9]),
+        pipeline["model"].best_estimator_,
+        pipeline["scale"].transform(X[:9]),
+    )
+
+
+def test_data_frames_keep_their_names(regression):
+    estimator, X, y = regression
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    pipeline = make_pipeline(StandardScaler(), estimator).set_output(transform="pandas")
+    pipeline.fit(frame, y)
+    assert list(pipeline[-1].feature_names_in_) == list(frame.columns)
+    new = frame.iloc[:9]
+    assert_same_predictive(predictive(pipeline, new), pipeline[-1], pipeline[0].transform(new))
+    with pytest.raises(ValueError, match="feature names"):
+        predictive(pipeline[-1], new.rename(columns={"x0": "z"})).mean()
+
+
+def test_another_wrapper_is_registered(regression):
+    class Wrapper(MetaEstimatorMixin, BaseEstimator):
+        def __init__(self, inner):
+            self.inner = inner
+
+    @predictive.register(Wrapper)
+    def _(wrapper, X):
+        return predictive(wrapper.inner, X)
+
+    estimator, X, y = regression
+    pipeline = make_pipeline(StandardScaler(), Wrapper(estimator.fit(X, y)))
+    found = predictive(pipeline[-1], X[:9])
+    assert_same_predictive(found, estimator, X[:9])
+    with pytest.raises(TypeError, match="Wrapper"):
+        predictive(LogisticRegression(), X)
+
+
+# A transformed outcome.
+
+
+def fit_transformed(regression, func, inverse_func, **options):
+    """A fitted regressor of the transformed outcome, new X, and means, stds and weights there."""
+    estimator, X, y = regression
+    fitted = TransformedTargetRegressor(
+        estimator, func=func, inverse_func=inverse_func, check_inverse=False, **options
+    ).fit(X, y)
+    return fitted, X[:9], *mixture(fitted.regressor_, X[:9])
+
+
+def mixture(regressor, X):
+    theta, weights = regressor.posterior_.particles, regressor.posterior_.weights
+    return theta[:, 0] + X @ theta[:, 1:-1].T, np.exp(0.5 * theta[:, -1]), weights
+
+
+def split_variance(means, variances, weights):
+    mean = means @ weights
+    return mean, (means - mean[:, None]) ** 2 @ weights, variances @ weights
+
+
+def assert_moments(found, mean, epistemic, aleatoric, rtol):
+    assert_allclose(found.mean(), mean, rtol=rtol)
+    assert_allclose(found.std(), np.sqrt(epistemic + aleatoric), rtol=rtol)
+    parts = found.uncertainty()
+    assert_allclose(parts.epistemic, epistemic, rtol=rtol)
+    assert_allclose(parts.aleatoric, aleatoric, rtol=rtol)
+    assert_array_equal(parts.total, parts.aleatoric + parts.epistemic)
+
+
+def assert_lognormal_mixture(found, means, stds, weights):
+    def quantile(q, row):
+        def excess(t):
+            return weights @ ndtr((np.log(t) - means[row]) / stds) - q
+
+        return brentq(excess, 1e-3, 1e6, xtol=1e-12, rtol=1e-12)
+
+    levels = np.array([0.05, 0.5, 0.95])
+    expected = [[quantile(q, row) for q in levels] for row in range(len(means))]
+    assert_allclose(found.quantiles(levels), expected, rtol=1e-9)
+    assert_allclose(found.interval(0.9), np.array(expected)[:, [0, 2]], rtol=1e-9)
+    particle_means = np.exp(means + 0.5 * stds**2)
+    assert_moments(
+        found,
+        *split_variance(particle_means, np.expm1(stds**2) * particle_means**2, weights),
+        rtol=1e-8,
+    )
+
+
+def test_the_logarithm_of_the_outcome_makes_a_lognormal_mixture(regression):
+    fitted, X, means, stds, weights = fit_transformed(regression, np.log, np.exp)
+    found = predictive(fitted, X)
+    assert_lognormal_mixture(found, means, stds, weights)
+    assert_array_equal(found.quantiles([0.0, 1.0]), np.tile([0.0, np.inf], (9, 1)))
+    inner = fitted.regressor_.sample_predictive(X, 20, random_state=1)
+    assert_allclose(found.samples(20, random_state=1), np.exp(inner))
+
+
+def test_transformed_outcomes_and_pipelines_nest(regression):
+    # The outer transformer standardises, so the composition of both inverses is exp(a z + b).
+    estimator, X, y = regression
+    inner = TransformedTargetRegressor(estimator, transformer=StandardScaler())
+    outer = TransformedTargetRegressor(
+        GridSearchCV(make_pipeline(StandardScaler(), inner), {}, cv=2),
+        func=np.log,
+        inverse_func=np.exp,
+    )
+    search = GridSearchCV(outer, {}, cv=2).fit(X, y)
+    pipeline = search.best_estimator_.regressor_.best_estimator_
+    means, stds, weights = mixture(pipeline[-1].regressor_, pipeline[0].transform(X[:9]))
+    scaler = pipeline[-1].transformer_
+    means = scaler.mean_ + scaler.scale_ * means
+    assert_lognormal_mixture(predictive(search, X[:9]), means, scaler.scale_ * stds, weights)
+
+
+def test_a_decreasing_inverse_swaps_the_ends(regression):
+    fitted, X, means, stds, weights = fit_transformed(regression, np.negative, np.negative)
+    found, regressor = predictive(fitted, X), fitted.regressor_
+    assert_array_equal(found.quantiles(Q), -regressor.predict_quantiles(X, 1.0 - Q))
+    assert_array_equal(found.quantiles([0.0, 1.0]), np.tile([-np.inf, np.inf], (9, 1)))
+    assert_allclose(found.interval(0.9), -regressor.predict_interval(X, 0.9)[:, ::-1], rtol=1e-12)
+    variances = np.broadcast_to(stds**2, means.shape)
+    assert_moments(found, *split_variance(-means, variances, weights), rtol=1e-8)
+
+
+def test_an_inverse_that_is_not_monotone_folds_the_outcome(regression):
+    estimator, X, y = regression
+    y = (y - y.mean()) / y.std()
+    fitted, X, means, stds, weights = fit_transformed((estimator, X, y), lambda y: y, np.square)
+    found = predictive(fitted, X)
+    levels = np.array([0.01, 0.1, 0.5, 0.9, 0.99])
+    root = np.sqrt(found.quantiles(levels))[:, :, None]
+    below = (ndtr((root - means[:, None]) / stds) - ndtr((-root - means[:, None]) / stds)) @ weights
+    assert_allclose(below, np.tile(levels, (9, 1)), atol=2e-3)
+    assert_moments(
+        found,
+        *split_variance(means**2 + stds**2, 2.0 * stds**4 + 4.0 * means**2 * stds**2, weights),
+        rtol=1e-8,
+    )
+
+
+def test_each_row_has_its_own_direction(regression):
+    # |y| increases where almost all of the outcome is positive, and decreases where it is negative.
+    X = np.sign(regression[1][:, :1])
+    y = 100.0 * X[:, 0] + np.linspace(-1.0, 1.0, len(X))
+    estimator = BayesianLinearRegression(ENGINE, noise_scale=0.01, random_state=0)
+    fitted, *_ = fit_transformed((estimator, X, y), lambda y: y, np.abs)
+    new = np.array([[-1.0], [1.0]])
+    low, high = fitted.regressor_.predict_interval(new).T
+    assert_allclose(predictive(fitted, new).interval(), [[-high[0], -low[0]], [low[1], high[1]]])
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.5, 3.0, 4.0, 6.0])
+def test_moments_leave_out_rare_outcomes_without_an_inverse_and_no_common_ones(shift, regression):
+    def positive_only(z):
+        return np.where(z > 0.0, z, np.nan)
+
+    estimator, X, y = regression
+    y = (y - y.mean()) / y.std() + shift
+    fitted, X, means, stds, weights = fit_transformed((estimator, X, y), lambda y: y, positive_only)
+    kept = weights * ndtr(means / stds)
+    lost = 1.0 - kept.sum(axis=1)
+    truncated = truncnorm.mean(-means / stds, np.inf, loc=means, scale=stds)
+    expected = np.sum(kept * truncated, axis=1) / kept.sum(axis=1)
+    found = predictive(fitted, X)
+    assert_allclose(found.mean()[lost < 3e-4], expected[lost < 3e-4], rtol=1e-3)
+    assert np.isnan(found.mean()[lost > 3e-3]).all()
+    assert_array_equal(np.isnan(found.std()), np.isnan(found.mean()))
+    # A quantile is undefined only where the inverse does not exist at that very quantile.
+    assert_array_equal(
+        np.isnan(found.quantiles(0.4)), fitted.regressor_.predict_quantiles(X, 0.4) <= 0
+    )
+
+
+def test_a_power_transformer_takes_the_ends_of_the_distribution(regression):
+    estimator, X, y = regression
+    fitted = TransformedTargetRegressor(estimator, transformer=PowerTransformer()).fit(X, y)
+    found = predictive(fitted, X[:9])
+    inner = fitted.regressor_.predict_quantiles(X[:9], Q[1:-1])
+    expected = fitted.transformer_.inverse_transform(inner.reshape(-1, 1)).reshape(inner.shape)
+    assert_allclose(found.quantiles(Q)[:, 1:-1], expected)
+    assert np.all(found.mean() > found.quantiles(0.02)[:, 0])
+
+
+# Errors, and what must not happen.
+
+
+def test_only_samples_draw_random_numbers(regression):
+    fitted, X, *_ = fit_transformed(regression, np.log, np.exp)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    found = predictive(fitted, X)
+    assert_array_equal(found.mean(), found.mean())
+    assert_array_equal(found.quantiles(Q), found.quantiles(Q))
+    found.uncertainty()
+    assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+    assert_array_equal(found.samples(5, random_state=0), found.samples(5, random_state=0))
+    assert not np.array_equal(found.samples(5, random_state=0), found.samples(5, random_state=1))
+
+
+@pytest.mark.parametrize(
+    ("wrap", "found"),
+    [
+        (lambda classifier: classifier, "LogisticRegression"),
+        (lambda classifier: make_pipeline(StandardScaler(), classifier), "LogisticRegression"),
+        (lambda classifier: GridSearchCV(classifier, {}, cv=2), "LogisticRegression"),
+        (lambda classifier: make_pipeline(StandardScaler()), "StandardScaler"),
+    ],
+)
+def test_nothing_of_ours_inside_names_what_was_found(wrap, found, binary):
+    _, X, y = binary
+    with pytest.raises(TypeError, match=rf"inside BaseSearchCV, .*Pipeline.*found {found}\."):
+        predictive(wrap(LogisticRegression()).fit(X, y), X)
+
+
+def test_a_class_instead_of_an_instance_is_named(binary):
+    with pytest.raises(TypeError, match="the class BayesianLogisticRegression instead of"):
+        predictive(BayesianLogisticRegression, binary[1])
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda classifier: classifier,
+        lambda classifier: make_pipeline(StandardScaler(), classifier),
+        lambda classifier: make_pipeline(FunctionTransformer(), classifier),
+        lambda classifier: GridSearchCV(classifier, {}),
+        lambda classifier: FixedThresholdClassifier(classifier),
+        lambda classifier: TunedThresholdClassifierCV(classifier),
+        lambda classifier: FrozenEstimator(classifier),
+    ],
+)
+def test_an_unfitted_object_is_refused(wrap, binary):
+    _, X, _ = binary
+    with pytest.raises(NotFittedError):
+        predictive(wrap(BayesianLogisticRegression()), X)
+    with pytest.raises(NotFittedError):
+        predictive(TransformedTargetRegressor(BayesianLinearRegression()), X)
+
+
+def test_a_search_without_refit_is_refused(binary):
+    estimator, X, y = binary
+    search = GridSearchCV(estimator, {}, cv=2, refit=False).fit(X, y)
+    with pytest.raises(NotFittedError, match="refit=True"):
+        predictive(search, X)
+
+
+def test_fractions_outside_the_unit_interval_are_refused(regression):
+    fitted, X, *_ = fit_transformed(regression, np.log, np.exp)
+    for inner in (fitted, fitted.regressor_):
+        with pytest.raises(ValueError, match="q must be"):
+            predictive(inner, X).quantiles([0.5, 1.5])
+        with pytest.raises(ValueError, match="level must be"):
+            predictive(inner, X).interval(-0.1)
+
+
+def test_classes_are_no_outcome_to_transform(binary):
+    estimator, X, y = binary
+    fitted = TransformedTargetRegressor(estimator).fit(X, y)
+    with pytest.raises(TypeError, match="outcome of a skstein regressor"):
+        predictive(fitted, X)
+
+
+def test_a_transformer_to_several_columns_is_refused(regression):
+    fitted, X, *_ = fit_transformed(regression, lambda y: y, lambda z: np.hstack([z, z]))
+    with pytest.raises(ValueError, match="one outcome to one"):
+        predictive(fitted, X).mean()
