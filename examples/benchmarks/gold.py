@@ -22,10 +22,14 @@ from pathlib import Path
 
 import numpy as np
 
-from skstein import BayesianLinearRegression, BayesianLogisticRegression
+from skstein import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianProbitRegression,
+)
 from skstein.inference import ENGINES
 from skstein.priors import Normal
-from skstein.targets import LinearTarget, LogisticTarget
+from skstein.targets import LinearTarget, LogisticTarget, ProbitTarget, SoftmaxTarget
 
 LOCAL = Path(__file__).parents[2] / "tests" / "data"
 NAMES = (
@@ -35,7 +39,20 @@ NAMES = (
     "covertype5k_logistic",
     "mnist8v6pca50_logistic",
     "diabetes_linear",
+    "wine_softmax",
+    "digits_softmax",
+    "synthetic4_probit",
+    "breast_cancer_probit",
+    "german_probit",
+    "covertype5k_probit",
+    "mnist8v6pca50_probit",
 )
+KINDS = {
+    "logistic": (BayesianLogisticRegression, LogisticTarget),
+    "softmax": (BayesianLogisticRegression, SoftmaxTarget),
+    "probit": (BayesianProbitRegression, ProbitTarget),
+    "linear": (BayesianLinearRegression, LinearTarget),
+}
 
 
 def load(name):
@@ -53,11 +70,17 @@ def load(name):
     return None
 
 
+def kind_of(name):
+    """Estimator and target of a gold posterior."""
+    return KINDS[name.rsplit("_", 1)[1]]
+
+
 def model_of(name, gold, engine, seed):
     """The estimator whose posterior the gold file holds."""
     prior = Normal(float(gold["prior_sd"]))
-    kind = BayesianLinearRegression if name.endswith("linear") else BayesianLogisticRegression
-    return kind(engine, prior=prior, intercept_prior=prior, standardize=False, random_state=seed)
+    return kind_of(name)[0](
+        engine, prior=prior, intercept_prior=prior, standardize=False, random_state=seed
+    )
 
 
 def accuracy(posterior, gold):
@@ -74,8 +97,8 @@ def accuracy(posterior, gold):
 
 def gradient_seconds(name, gold):
     """Seconds of one gradient of one particle on all rows: the median of batches of ten."""
-    kind = LinearTarget if name.endswith("linear") else LogisticTarget
-    target = kind(gold["X_std"], gold["y"])
+    options = {"n_classes": len(np.unique(gold["y"]))} if name.endswith("softmax") else {}
+    target = kind_of(name)[1](gold["X_std"], gold["y"], **options)
     theta = np.zeros((1, target.dim))
     times = []
     for _ in range(20):

@@ -1,9 +1,9 @@
-"""Make ``tests/data/gold_wine_softmax.npz``: the posterior of softmax regression on the wine data.
+"""Make the gold posteriors of softmax regression: ``tests/data/gold_{wine,digits}_softmax.npz``.
 
-The 13 features are standardised (population standard deviation) and all 178 rows are used; every
-class has its own intercept and coefficients, 42 coordinates in all, each with a standard normal
-prior. The moments come from long Hamiltonian chains in coordinates whitened by the Laplace
-approximation.
+Wine: the 13 features, standardised. Digits: the first 10 principal components of the pixels, each
+divided by its standard deviation. All rows are used, as float32 values; every class has its own
+intercept and coefficients (42 and 110 coordinates), each with a standard normal prior. The moments
+come from long Hamiltonian chains in coordinates whitened by the Laplace approximation.
 
 Three checks are printed. Split R-hat says whether the chains agree. Stein's identities
 E[score_j] = 0 and E[(theta_j - mean_j) score_j] = -1 tie the draws to the density itself; their
@@ -13,14 +13,15 @@ is normal with variance K whatever the data, so its moments are known exactly.
 
 Usage::
 
-    python examples/benchmarks/make_wine_gold.py
+    python examples/benchmarks/make_softmax_gold.py wine digits
 """
 
 import argparse
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_digits, load_wine
+from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from skstein.diagnostics import ess, split_rhat
@@ -28,17 +29,16 @@ from skstein.priors import Normal
 from skstein.samplers import HMC
 from skstein.targets import SoftmaxTarget, Whitened, laplace_approximation
 
-PATH = Path(__file__).parents[2] / "tests" / "data" / "gold_wine_softmax.npz"
+FOLDER = Path(__file__).parents[2] / "tests" / "data"
 PRIOR_SD = 1.0
 
 
-def wine_target():
-    """The log density, coordinates (intercept, coefficients) of each class in turn."""
-    X, y = load_wine(return_X_y=True)
-    prior = Normal(PRIOR_SD)
-    return SoftmaxTarget(
-        StandardScaler().fit_transform(X), y, n_classes=3, prior=prior, intercept_prior=prior
-    )
+def data(name):
+    """Standardised features, as float32 values, and labels."""
+    X, y = (load_wine if name == "wine" else load_digits)(return_X_y=True)
+    if name == "digits":
+        X = PCA(10, svd_solver="full").fit_transform(X)
+    return StandardScaler().fit_transform(X).astype(np.float32), y
 
 
 def sample(target, n_chains, n_draws, n_warmup, seed):
@@ -47,8 +47,10 @@ def sample(target, n_chains, n_draws, n_warmup, seed):
     frame = laplace_approximation(target).bijection
     white = Whitened(target, frame.offset, frame.matrix)
     start = rng.standard_normal((n_chains, target.dim))
-    draws, scores, info = HMC().sample(white, start, n_warmup, n_draws, rng)
-    print(f"acceptance {info['acceptance']:.3f}, {info['n_scores']} gradients a chain")
+    sampler = HMC()
+    chains = sampler.warm_up(white, n_warmup, start, rng)
+    _, draws, scores, acceptance = sampler.draw(white, n_draws, chains)
+    print(f"acceptance {acceptance:.3f}, step size {chains.step_size:.2f}")
     flat, flat_scores = draws.reshape(-1, target.dim), scores.reshape(-1, target.dim)
     return (
         frame.forward(flat).reshape(draws.shape),
@@ -62,7 +64,7 @@ def z_score(values, truth):
     return (mean - truth) / (sd / np.sqrt(ess(values, rank=False)))
 
 
-def check(draws, scores, rhat, n_classes=3):
+def check(draws, scores, rhat, n_classes):
     """Print the checks and refuse draws that fail one."""
     centred = draws - draws.mean(axis=(0, 1))
     z = np.concatenate([z_score(scores, 0.0), z_score(centred * scores, -1.0)])
@@ -76,26 +78,26 @@ def check(draws, scores, rhat, n_classes=3):
         raise RuntimeError("the draws fail a check: run longer chains.")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--chains", type=int, default=32)
-    parser.add_argument("--draws", type=int, default=6000)
-    parser.add_argument("--warmup", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, default=PATH)
-    arguments = parser.parse_args()
-
+def make(name, arguments):
+    """Sample one posterior, check it and write its file."""
+    X, y = data(name)
+    n_classes, prior = len(np.unique(y)), Normal(PRIOR_SD)
+    target = SoftmaxTarget(X, y, n_classes=n_classes, prior=prior, intercept_prior=prior)
+    print(f"{name}: {target.dim} coordinates")
     draws, scores = sample(
-        wine_target(), arguments.chains, arguments.draws, arguments.warmup, arguments.seed
+        target, arguments.chains, arguments.draws, arguments.warmup, arguments.seed
     )
     centred = draws - draws.mean(axis=(0, 1))
     rhat = np.maximum(split_rhat(draws), split_rhat(centred**2))
-    check(draws, scores, rhat)
+    check(draws, scores, rhat, n_classes)
     size, size_of_squares = ess(draws, rank=False), ess(centred**2, rank=False)
     print(f"least ESS {size.min():.0f}, of squares {size_of_squares.min():.0f}")
     flat = draws.reshape(-1, draws.shape[2])
+    path = FOLDER / f"gold_{name}_softmax.npz"
     np.savez_compressed(
-        arguments.output,
+        path,
+        X_std=X,
+        y=y,
         model="softmax",
         prior_sd=PRIOR_SD,
         mean=flat.mean(axis=0),
@@ -107,7 +109,19 @@ def main():
         n_chains=arguments.chains,
         n_draws=arguments.draws,
     )
-    print(f"wrote {arguments.output}")
+    print(f"wrote {path.name}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="+", choices=["wine", "digits"])
+    parser.add_argument("--chains", type=int, default=32)
+    parser.add_argument("--draws", type=int, default=4000)
+    parser.add_argument("--warmup", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    for name in arguments.names:
+        make(name, arguments)
 
 
 if __name__ == "__main__":
