@@ -8,19 +8,21 @@ each particle predicts for a block of rows, and the mixins below do the averagin
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import Bunch, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._blocks import row_blocks
+from ._callbacks import ProgressLines, RoundTasks, between_rounds
 from ._jit.predict import log_mean_proba, mean_entropy, normal_mixture_quantile
 from ._parallel import one_thread
 from ._random import as_generator
-from ._validation import check_fractions
+from ._validation import check_fractions, has_callbacks
 from .inference import infer, resolve_engine
 from .posterior import weighted_quantile
 
 
-class BayesianEstimator(BaseEstimator):
+class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     """Base class: parameters that may be names, inference, and a walk over the rows of X."""
 
     # Parameters that may be a name, and what turns the name into an instance with its defaults.
@@ -56,18 +58,41 @@ class BayesianEstimator(BaseEstimator):
                 params[name] = self._named_parameters[name](value)
         return super().set_params(**params)
 
-    def _infer(self, target, bijection):
-        """Run the engine on `target`, and keep the posterior in the coordinates of `bijection`."""
+    def _infer(self, target, bijection, X, y, sample_weight):
+        """Run the engine on `target`, and set the attributes that follow from the posterior.
+
+        The posterior is kept in the coordinates of `bijection`. X, y and the weights are those that
+        `fit` was given: callbacks see and score them as the user would.
+        """
+
+        def attributes(posterior):
+            posterior = posterior.pushed(bijection, target.names)
+            summaries = self._summaries(posterior)
+            return {"posterior_": posterior, "n_iter_": posterior.n_iter, **summaries}
+
         self.inference_ = resolve_engine(self.inference)
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        event = {"estimator": self, "X": X, "y": y, "metadata": metadata}
+        # How many rounds an engine makes is known to it alone.
+        context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(**event)
+        lines = [ProgressLines(type(self).__name__)] if self.verbose else []
+        tasks = [RoundTasks(context, event, attributes)] if has_callbacks(self) else []
         posterior = infer(
             target,
             self.inference_,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
-            callback=_ProgressLines(type(self).__name__) if self.verbose else None,
+            callback=between_rounds(*lines, *tasks) if lines or tasks else None,
         )
-        self.posterior_ = posterior.pushed(bijection, target.names)
-        self.n_iter_ = posterior.n_iter
+        vars(self).update(attributes(posterior))
+        for task in tasks:
+            task.close()
+        context.call_on_fit_task_end(**event, reconstruction_attributes={})
+        return self
+
+    def _summaries(self, posterior):
+        """The fitted attributes that summarise `posterior`, by name."""
+        return {}
 
     def _over_rows(self, X, function, theta=None, weights=None):
         """Concatenate ``function(outputs, weights)`` over blocks of the rows of X."""
@@ -88,21 +113,6 @@ class BayesianEstimator(BaseEstimator):
         with one_thread():
             for rows in blocks:
                 yield rows, self._particle_outputs(X[rows], theta), weights
-
-
-class _ProgressLines:
-    """Callback of an engine that prints one line for each tenth of the run."""
-
-    def __init__(self, label):
-        self.label = label
-        self.tenths = 0
-
-    def __call__(self, iteration, total, make_posterior, info):
-        tenths = 10 * iteration // total
-        if tenths > self.tenths:
-            self.tenths = tenths
-            print(f"[{self.label}] iteration {iteration} of {total}")
-        return False
 
 
 class BayesianClassifierMixin(ClassifierMixin):

@@ -11,6 +11,7 @@ __all__ = [
     "StrOptions",
     "check_fractions",
     "check_sample_weight",
+    "has_callbacks",
     "validated",
 ]
 
@@ -29,3 +30,8 @@ def check_fractions(values, name):
     if fractions.ndim != 1 or not np.all((fractions >= 0.0) & (fractions <= 1.0)):
         raise ValueError(f"{name} must be one or several numbers from 0 to 1; got {values!r}.")
     return fractions
+
+
+def has_callbacks(estimator):
+    """Whether an estimator has callbacks: its own, or handed on by a meta-estimator."""
+    return hasattr(estimator, "_skl_callbacks")

@@ -103,12 +103,17 @@ class _BayesianLinearModel(BayesianEstimator):
         predictors += intercept.ravel()
         return predictors.reshape(X.shape[0], *intercept.shape)
 
-    def _summarize(self):
-        """Posterior means and standard deviations of intercepts (k,) and coefficients (k, p)."""
-        (mean, coef), (std, coef_std) = (
-            self._unpack(moment[None]) for moment in (self.posterior_.mean(), self.posterior_.std())
+    def _summaries(self, posterior):
+        """Means and standard deviations of intercepts (k,) and coefficients (k, p)."""
+        (intercept, coef), (intercept_std, coef_std) = (
+            self._unpack(moment[None]) for moment in (posterior.mean(), posterior.std())
         )
-        return mean[0], coef[0], std[0], coef_std[0]
+        return {
+            "intercept_": intercept[0],
+            "coef_": coef[0],
+            "intercept_std_": intercept_std[0],
+            "coef_std_": coef_std[0],
+        }
 
 
 class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
@@ -238,6 +243,7 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         TypeError
             If an engine or prior is a class instead of an instance.
         """
+        given = X, y, sample_weight
         X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr", y_numeric=True)
         X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
         y = y.astype(np.float64)
@@ -262,12 +268,14 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
             sparse.block_diag([matrix, one], format="csr"),
             sparse.block_diag([inverse, one], format="csr"),
         )
-        self._infer(target, to_original)
-        (intercept,), (self.coef_,), (intercept_std,), (self.coef_std_,) = self._summarize()
-        self.intercept_, self.intercept_std_ = float(intercept), float(intercept_std)
-        noise_variances = np.exp(self.posterior_.particles[:, -1])
-        self.noise_variance_ = float(noise_variances @ self.posterior_.weights)
-        return self
+        return self._infer(target, to_original, *given)
+
+    def _summaries(self, posterior):
+        summaries = {name: value[0] for name, value in super()._summaries(posterior).items()}
+        for name in ("intercept_", "intercept_std_"):
+            summaries[name] = float(summaries[name])
+        noise_variance = float(np.exp(posterior.particles[:, -1]) @ posterior.weights)
+        return {**summaries, "noise_variance_": noise_variance}
 
     def _particle_outputs(self, X, theta):
         return self._predictors(X, theta)[:, :, 0], np.exp(theta[:, -1])
@@ -332,6 +340,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         TypeError
             If an engine or prior is a class instead of an instance.
         """
+        given = X, y, sample_weight
         X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr")
         check_classification_targets(y)
         X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
@@ -355,9 +364,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
             sparse.block_diag([matrix] * k, format="csr"),
             sparse.block_diag([inverse] * k, format="csr"),
         )
-        self._infer(target, to_original)
-        self.intercept_, self.coef_, self.intercept_std_, self.coef_std_ = self._summarize()
-        return self
+        return self._infer(target, to_original, *given)
 
 
 class BayesianLogisticRegression(_BayesianLinearClassifier):

@@ -1,0 +1,72 @@
+"""What happens between the rounds of an engine: lines of progress, and scikit-learn's callbacks.
+
+An engine knows neither; it is given one function that it calls after every round and that may ask
+it to stop (see `skstein.inference.base.Engine.run`).
+"""
+
+
+def between_rounds(*callbacks):
+    """One callback of an engine that calls them all; it stops if any of them asks for it."""
+
+    def callback(iteration, total, make_posterior, info):
+        return any([each(iteration, total, make_posterior, info) for each in callbacks])
+
+    return callback
+
+
+class ProgressLines:
+    """Callback of an engine that prints one line for each tenth of the run."""
+
+    def __init__(self, label):
+        self.label = label
+        self.tenths = 0
+
+    def __call__(self, iteration, total, make_posterior, info):
+        tenths = 10 * iteration // total
+        if tenths > self.tenths:
+            self.tenths = tenths
+            print(f"[{self.label}] iteration {iteration} of {total}")
+        return False
+
+
+class RoundTasks:
+    """Callback of an engine that makes every round a task of `sklearn.callback`.
+
+    A task is announced when it begins, but an engine calls only when a round has ended. So the next
+    task begins at once, and where an engine finds that it needs no further round, `close` ends that
+    task empty: without an estimator to look at.
+
+    Parameters
+    ----------
+    context : sklearn.callback.CallbackContext
+        Of the fit.
+    event : dict
+        What every hook is told: ``estimator``, ``X``, ``y`` and ``metadata``.
+    attributes : callable
+        ``attributes(posterior)``: the attributes of an estimator fitted with that posterior.
+    """
+
+    def __init__(self, context, event, attributes):
+        self._context = context
+        self._event = event
+        self._attributes = attributes
+        self._task = self._begin(None)
+
+    def __call__(self, iteration, total, make_posterior, info):
+        def attributes():
+            posterior = make_posterior()
+            posterior.n_iter = iteration
+            return self._attributes(posterior)
+
+        stop = self._task.call_on_fit_task_end(**self._event, reconstruction_attributes=attributes)
+        self._task = None if stop or iteration >= total else self._begin(attributes)
+        return stop
+
+    def close(self):
+        """End a task that has begun and was not needed."""
+        if self._task is not None:
+            self._task.call_on_fit_task_end(estimator=self._event["estimator"])
+
+    def _begin(self, attributes):
+        task = self._context.subcontext(task_name="round")
+        return task.call_on_fit_task_begin(**self._event, reconstruction_attributes=attributes)
