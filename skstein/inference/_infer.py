@@ -22,7 +22,7 @@ from ..targets import (
 )
 from ..targets.newton import DIAGONAL_ABOVE, gaussian_surrogate
 from ..targets.one_sided import SHIFT
-from ._check import MAX_PARTICLES, MIN_IMPORTANCE_ESS, importance_ess, stein_residuals
+from ._check import MAX_MISMATCH, MAX_PARTICLES, start_mismatch, stein_residuals
 from ._registry import resolve_engine
 from .base import lacking
 
@@ -146,10 +146,10 @@ def infer(
         posterior = _bring_back(posterior, working, target.names)
         posterior.whitening = None if frame is None else frame.bijection
         if frame is not None:
-            normality = None
+            mismatch = None
             if init is None and _stays_near_start(engine, target):
-                normality = importance_ess(working, rng.spawn(1)[0])
-            _check(posterior, target, engine, frame, normality)
+                mismatch = start_mismatch(working, rng.spawn(1)[0])
+            _check(posterior, target, engine, frame, mismatch)
     if not posterior.converged:
         _warn(f"{name}: {posterior.diagnostics.get('message', 'the run did not converge')}")
     return posterior
@@ -210,7 +210,7 @@ def _stays_near_start(engine, target):
     return hasattr(engine, "stays_near_start") and engine.stays_near_start(target)
 
 
-def _check(posterior, target, engine, frame, normality):
+def _check(posterior, target, engine, frame, mismatch):
     """Warn where the posterior misses Stein's identities, or is known to be out of reach."""
     names = np.array(target.names)
     many = posterior.scores is None and len(posterior) > MAX_PARTICLES
@@ -231,13 +231,12 @@ def _check(posterior, target, engine, frame, normality):
     if residuals.flagged.any():
         reasons.append(f"Stein's identities fail for {_listed(names[residuals.flagged])}")
     posterior.diagnostics["flagged"] = names[residuals.flagged]
-    if normality is not None:
-        posterior.diagnostics["importance_ess"] = normality
-        if normality < MIN_IMPORTANCE_ESS:
+    if mismatch is not None:
+        posterior.diagnostics["start_mismatch"] = mismatch
+        if mismatch > MAX_MISMATCH:
             reasons.append(
-                "the posterior is far from the Gaussian start that the engine leans on "
-                f"(importance weights keep an effective sample of {normality:.1%}); use pmfvb or "
-                "ksd-mcmc, or a tighter prior"
+                "the posterior is far from the Gaussian start that the engine leans on (mismatch "
+                f"{mismatch:.1f}, above {MAX_MISMATCH}); use pmfvb or ksd-mcmc, or a tighter prior"
             )
     if reasons:
         _warn(

@@ -30,19 +30,22 @@ class UnadjustedLangevin:
     rng : numpy.random.Generator
     limit : float
         A coordinate beyond it counts as diverged.
+    noisy : bool
+        Whether the scores are of minibatches.
     """
 
     acceptance = np.nan
 
-    def __init__(self, theta, blocks, step_size, scorer, rng, limit):
+    def __init__(self, theta, blocks, step_size, scorer, rng, limit, noisy):
         self.theta, self.blocks, self.step_size = theta, blocks, step_size
-        self._scorer, self._rng, self._limit = scorer, rng, limit
+        self._scorer, self._rng, self._limit, self._noisy = scorer, rng, limit, noisy
         self._noise = rng.standard_normal(theta.shape)
 
     def step(self, warmup):
         """Move once; return the state before the move as (theta, None, score).
 
-        During ``warmup`` long scores are clipped: a start beyond a steep wall must not overshoot.
+        Long scores are clipped during ``warmup``, when a start beyond a steep wall must not
+        overshoot, and when they are ``noisy``: one row of a minibatch may stand for many.
         """
         if len(self.blocks) > 1:
             for block in self.blocks:
@@ -54,11 +57,10 @@ class UnadjustedLangevin:
         if not np.isfinite(score).all() or np.abs(theta).max() > self._limit:
             raise Diverged
         drift = score
-        if warmup:
+        if warmup or self._noisy:
             norm = np.linalg.norm(score, axis=1, keepdims=True)
-            drift = score * np.minimum(
-                1.0, 3 * math.sqrt(theta.shape[1]) / np.maximum(norm, 1e-300)
-            )
+            longest = 3 * math.sqrt(theta.shape[1])
+            drift = score * np.minimum(1.0, longest / np.maximum(norm, 1e-300))
         fresh = self._rng.standard_normal(theta.shape)
         noise = 0.5 * (fresh + self._noise)
         self.theta = theta + 0.5 * self.step_size * drift + math.sqrt(self.step_size) * noise

@@ -33,6 +33,7 @@ class Engine(BaseEstimator):
         Rows in a minibatch.
     """
 
+    _parameter_constraints: dict = {}  # a subclass without any is not validated
     requires = ("score",)
     minibatch: str | None = (
         "control-variate"  # how `infer` provides minibatches, or "plain", or None

@@ -175,11 +175,11 @@ class KSDThinnedMCMC(Engine):
             )
         # Below 2 dim points the spread must fall short in some direction: an honest choice of few
         # points is judged by its mean, the automatic number by both.
-        if np.abs(gap).max() > 0.3 or not 0.85 <= ratio.mean() <= 1.15:
+        if np.abs(gap).max() > 0.2 or not 0.85 <= ratio.mean() <= 1.15 or ratio.min() < 0.7:
             problems.append(
                 "the kept points miss the chains' moments (largest gap of a mean "
-                f"{np.abs(gap).max():.2f} standard deviations, mean ratio of standard deviations "
-                f"{ratio.mean():.2f})"
+                f"{np.abs(gap).max():.2f} standard deviations, ratio of standard deviations "
+                f"{ratio.mean():.2f} on average and {ratio.min():.2f} at least)"
             )
         d = draws.shape[2]
         diagnostics = {

@@ -24,6 +24,8 @@ class LaplaceDraws(Engine):
     min_ess : float, default=0.5
         Warn when the effective sample size of importance weights towards the posterior, as a
         fraction of the draws, is below it.
+    max_shift : float, default=0.15
+        Warn when importance weights move a mean by more, in posterior standard deviations.
     whiten, one_sided : bool, default=True
         Accepted for uniformity; ``one_sided=False`` gives the plain Gaussian.
 
@@ -38,14 +40,18 @@ class LaplaceDraws(Engine):
     minibatch = None
     _parameter_constraints = {
         "n_particles": N_PARTICLES[1:],
+        "max_shift": [Interval(Real, 0, None, closed="left")],
         "min_ess": [Interval(Real, 0, 1, closed="both")],
         "whiten": ["boolean"],
         "one_sided": ["boolean"],
     }
 
-    def __init__(self, n_particles=1000, *, min_ess=0.5, whiten=True, one_sided=True):
+    def __init__(
+        self, n_particles=1000, *, min_ess=0.5, max_shift=0.15, whiten=True, one_sided=True
+    ):
         self.n_particles = n_particles
         self.min_ess = min_ess
+        self.max_shift = max_shift
         self.whiten = whiten
         self.one_sided = one_sided
 
@@ -57,18 +63,28 @@ class LaplaceDraws(Engine):
         value, scores = target.log_density_and_score(theta)
         log_weights = value - target.log_start(theta)
         weights = np.exp(log_weights - log_weights.max())
-        fraction = weights.sum() ** 2 / (weights**2).sum() / m
+        weights /= weights.sum()
+        fraction = 1.0 / np.sum(weights**2) / m
+        shift = np.abs(weights @ z)
+        certain = shift > 4.0 * np.sqrt(weights**2 @ z**2)
+        worst = np.max(shift, where=certain, initial=0.0)
+        problems = []
+        if fraction < self.min_ess:
+            problems.append(f"keep an effective sample of {fraction:.0%} of the draws")
+        if worst > self.max_shift:
+            problems.append(f"move a mean by {worst:.2f} standard deviations")
         posterior = ParticlePosterior(
             theta,
             log_densities=value,
             scores=scores,
             diagnostics={
                 "importance_ess": fraction,
-                "message": "importance weights from the Gaussian at the mode to the posterior keep "
-                f"an effective sample of {fraction:.0%} of the draws: the Gaussian is a poor "
-                "approximation; use another engine.",
+                "shift": worst,
+                "message": "importance weights from the Gaussian at the mode to the posterior "
+                f"{' and '.join(problems)}: the Gaussian is a poor approximation; use another "
+                "engine.",
             },
-            converged=bool(fraction >= self.min_ess),
+            converged=not problems,
         )
         if callback is not None:
             callback(1, 1, lambda: posterior, {"importance_ess": fraction})

@@ -36,7 +36,8 @@ from .base import BATCH_SIZE, N_PARTICLES, Engine, History, in_chunks, starting_
 
 _IMPORTANCE_UP_TO = 4  # coordinates in which a final importance pass keeps its weights
 _PRIOR_UP_TO = 10  # coordinates in which a start from the prior can be trusted
-_MAX_SUBSTEPS = 100
+_MAX_SUBSTEPS = 300
+_DISTINCT = 0.25  # share of the particles that the final moves start from at least
 
 
 class WeightedParticles:
@@ -63,12 +64,17 @@ class WeightedParticles:
 
     def ess(self):
         """Effective sample size of the weights."""
-        return 1.0 / np.sum(self.weights**2)
+        return _ess(self.log_weights)
 
     def advance(self, log_ratio, step):
         """``log q += step * log_ratio``, for particles and weights alike."""
         self.log_q = self.log_q + step * log_ratio
         self.log_weights = _normalised(self.log_weights + step * log_ratio)
+
+    def flatten(self, least):
+        """Raise the weights to the largest power up to 1 that keeps the ESS at ``least``."""
+        power = _largest(lambda power: _ess(_normalised(power * self.log_weights)) >= least, 1.0)
+        self.log_weights = _normalised(power * self.log_weights)
 
     def resample(self, rng):
         """Equal weights, by systematic resampling."""
@@ -93,6 +99,21 @@ class WeightedParticles:
 def _normalised(log_weights):
     shifted = log_weights - log_weights.max()
     return shifted - np.log(np.exp(shifted).sum())
+
+
+def _ess(log_weights):
+    return 1.0 / np.sum(np.exp(2.0 * log_weights))
+
+
+def _largest(holds, top):
+    """The largest number up to ``top`` for which ``holds``, by bisection; it holds near 0."""
+    if holds(top):
+        return top
+    low, high = 0.0, top
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def mirror_step(state, log_posterior, step_size, rng):
@@ -156,18 +177,10 @@ def _log_ratio(state, log_posterior):
 def _bounded_step(state, log_ratio, largest):
     """The largest step up to ``largest`` that keeps half of the effective sample size."""
     floor = 0.5 * state.ess()
-
-    def keeps(step):
-        weights = np.exp(_normalised(state.log_weights + step * log_ratio))
-        return 1.0 / np.sum(weights**2) >= floor
-
-    if keeps(largest):
-        return largest
-    low, high = 0.0, largest
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return max(low, 1e-9 * largest)
+    step = _largest(
+        lambda step: _ess(_normalised(state.log_weights + step * log_ratio)) >= floor, largest
+    )
+    return max(step, 1e-9 * largest)
 
 
 class PMD(Engine):
@@ -188,8 +201,9 @@ class PMD(Engine):
         Epochs: passes over all rows.
     batch_size : int, default=None
         Rows in a step, in reshuffled epochs; all rows by default.
-    n_sweeps : int, default=60
-        Moves of every particle in the final stage, each one log likelihood of all rows.
+    n_sweeps : int or "auto", default="auto"
+        Moves of every particle in the final stage, each one log likelihood of all rows: 60, or as
+        many as there are coordinates if that is more, for "auto".
     min_power : float, default=0.95
         Warn when a smaller power of the likelihood was reached.
     whiten, one_sided : bool, default=True
@@ -214,7 +228,7 @@ class PMD(Engine):
         "strategy": [StrOptions({"auto", "particles", "kde"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "batch_size": BATCH_SIZE,
-        "n_sweeps": [Interval(Integral, 0, None, closed="left")],
+        "n_sweeps": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "min_power": [Interval(Real, 0, 1, closed="both")],
         "whiten": ["boolean"],
         "one_sided": ["boolean"],
@@ -228,7 +242,7 @@ class PMD(Engine):
         strategy="auto",
         max_iter=10,
         batch_size=None,
-        n_sweeps=60,
+        n_sweeps="auto",
         min_power=0.95,
         whiten=True,
         one_sided=True,
@@ -260,7 +274,8 @@ class PMD(Engine):
             )
         n = target.n_rows or 1
         batch = n if self.batch_size is None else min(self.batch_size, n)
-        start = self._start(target)
+        n_sweeps = max(60, dim) if self.n_sweeps == "auto" else self.n_sweeps
+        start = "init" if init is not None else self._start(target)
         state = self._first(target, rng, start, init)
         n_steps = self.max_iter * -(-n // batch)
         history, power, t, problems = History(), 0.0, 0, []
@@ -284,19 +299,22 @@ class PMD(Engine):
             info = history.add(ess=state.ess(), power=power, n_resampled=state.n_resampled)
             if callback is not None and callback(t, n_steps, make_posterior, info):
                 break
-        if dim <= _IMPORTANCE_UP_TO or not self.n_sweeps:
+        if dim <= _IMPORTANCE_UP_TO or not n_sweeps:
             state.advance(_log_ratio(state, log_posterior), 1.0)
             if state.ess() < 0.1 * m:
                 problems.append(f"the weights keep an effective sample of {state.ess():.0f} of {m}")
         memory = 0.0
-        if self.n_sweeps:
+        if n_sweeps:
+            # Few particles that carry all the weight would need many moves to spread; particles
+            # somewhat off the posterior need few to get there.
+            state.flatten(_DISTINCT * m)
             copies = m / state.ess()
             state.resample(rng)
-            state.theta, memory = pcn_sweeps(log_posterior, state.theta, copies, self.n_sweeps, rng)
+            state.theta, memory = pcn_sweeps(log_posterior, state.theta, copies, n_sweeps, rng)
             if memory > 1.0:
                 problems.append(
-                    f"the final moves have not spread the few particles that carried weight "
-                    f"({m / copies:.0f} of {m}): raise n_sweeps"
+                    "the final moves have not taken the particles away from where they were: "
+                    "raise n_sweeps"
                 )
         if power < self.min_power:
             problems.append(
@@ -326,12 +344,18 @@ class PMD(Engine):
         if self.init != "auto":
             return self.init
         possible = supports(target, "sample_prior") and supports(target, "log_prior")
-        return "prior" if possible and target.dim <= _PRIOR_UP_TO else "laplace"
+        if not possible and not supports(target, "score"):
+            raise ValueError(
+                "PMD needs somewhere to start: give the target sample_prior and log_prior, or a "
+                "score, or pass init."
+            )
+        small = target.dim <= _PRIOR_UP_TO or not supports(target, "score")
+        return "prior" if possible and small else "laplace"
 
     def _first(self, target, rng, start, init):
         """Particles of the first density, with its log density."""
         resampled = self.strategy == "kde" or (self.strategy == "auto" and start == "prior")
-        if init is not None:
+        if start == "init":
             density = KernelDensity(starting_particles(target, rng, self.n_particles, init), rng)
             theta = density.sample(rng)
             return WeightedParticles(theta, density.log_density(theta), True)

@@ -45,14 +45,15 @@ class PMFVB(Engine):
     n_warmup : int, default=40
         Iterations before the first snapshot.
     n_snapshots : int, default=40
-        Snapshots pooled, two iterations apart.
-    max_iter : int, default=300
+        Snapshots pooled, two iterations apart; of a run that has to go on, as many of its second
+        half, further apart.
+    max_iter : int, default=1000
         Iterations after which a run stops that does not meet ``tol``, with a warning if what is
         left is more than Monte-Carlo error.
     tol : float, default=0.2
         Largest Stein residual, over the sampling phase: about the error of a mean in posterior
         standard deviations, or the relative error of a standard deviation.
-    max_rhat : float, default=1.4
+    max_rhat : float, default=1.2
         Largest R-hat between the particles, each a chain of its own, over the sampling phase. The
         particles are many and their chains short, so that it is far above 1 without harm.
     n_points : int, default=None
@@ -104,9 +105,9 @@ class PMFVB(Engine):
         step_size=0.4,
         n_warmup=40,
         n_snapshots=40,
-        max_iter=300,
+        max_iter=1000,
         tol=0.2,
-        max_rhat=1.4,
+        max_rhat=1.2,
         n_points=None,
         batch_size=None,
         whiten=True,
@@ -152,6 +153,14 @@ class PMFVB(Engine):
             raise ValueError(f"blocks must partition the coordinates 0..{target.dim - 1}.")
         return blocks
 
+    def _kept(self, pool):
+        """The snapshots that make the posterior."""
+        if len(pool) <= self.n_snapshots:
+            return pool
+        late = pool[len(pool) // 2 :]
+        count = min(self.n_snapshots, len(late))
+        return [late[i] for i in np.linspace(0, len(late) - 1, count).round().astype(int)]
+
     def _run(self, target, rng, init, map, callback, blocks, step_size):
         def scorer(theta):
             rows = draw_rows(target, rng)
@@ -161,7 +170,7 @@ class PMFVB(Engine):
             return in_chunks(map, target.log_density_and_score, theta, target.n_rows)
 
         def make_posterior():
-            theta, values, scores = zip(*(pool or [snapshot]), strict=True)
+            theta, values, scores = zip(*self._kept(pool or [snapshot]), strict=True)
             exact = values[0] is not None
             posterior = ParticlePosterior(
                 np.concatenate(theta),
@@ -174,7 +183,7 @@ class PMFVB(Engine):
 
         theta = starting_particles(target, rng, self.n_particles, init)
         limit = 1e4 * max(1.0, np.abs(theta).max())
-        mover = UnadjustedLangevin(theta, blocks, step_size, scorer, rng, limit)
+        mover = UnadjustedLangevin(theta, blocks, step_size, scorer, rng, limit, target.stochastic)
         adjusted = len(blocks) == 1 and not target.stochastic
         moments, history, pool = _StreamMoments(), History(), []
         for iteration in range(1, self.max_iter + 1):
