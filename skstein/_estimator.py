@@ -73,8 +73,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         self.inference_ = resolve_engine(self.inference)
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         event = {"estimator": self, "X": X, "y": y, "metadata": metadata}
-        # How many rounds an engine makes is known to it alone.
-        context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(**event)
+        n_rounds = getattr(self.inference_, "n_rounds", lambda target: None)(target)
+        context = self._init_callback_context(max_subtasks=n_rounds)
+        context.call_on_fit_task_begin(**event)
         lines = [ProgressLines(type(self).__name__)] if self.verbose else []
         tasks = [RoundTasks(context, event, attributes)] if has_callbacks(self) else []
         posterior = infer(

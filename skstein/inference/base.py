@@ -46,6 +46,10 @@ class Engine(BaseEstimator):
         """Whether the result leans on the Gaussian start, whose quality `infer` then measures."""
         return False
 
+    def n_rounds(self, target):
+        """The most rounds, each ended by a call of the callback, of a run; None if not known."""
+        return None
+
     def run(self, target, rng, *, init=None, map=map, callback=None):
         """Approximate the target's density by weighted particles.
 

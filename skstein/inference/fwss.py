@@ -100,6 +100,9 @@ class FWSS(Engine):
     def stays_near_start(self, target):
         return True
 
+    def n_rounds(self, target):
+        return automatic(self.n_particles, target.dim) * (1 + self.n_sweeps)
+
     def run(self, target, rng, *, init=None, map=map, callback=None):
         n = automatic(self.n_particles, target.dim)
         theta = starting_particles(target, rng, n, init)

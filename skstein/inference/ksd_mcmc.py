@@ -19,6 +19,7 @@ from ..thinning import OnlineKSDThinner
 from .base import BATCH_SIZE, N_PARTICLES, Engine, History, automatic, starting_particles
 
 _CHAINS_TOGETHER = 4  # one batched piece of work; two and more pieces can run in parallel
+_ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
 _ROUNDS = 10  # between which the callback may stop the run
 
 
@@ -111,6 +112,10 @@ class KSDThinnedMCMC(Engine):
     def minibatch(self):
         return "control-variate" if self.sampler == "sgld" else None
 
+    def n_rounds(self, target):
+        most = max(self.n_draws, self.max_draws)
+        return -(-most // self.n_draws) * len(_round_sizes(self.n_draws))
+
     def run(self, target, rng, *, init=None, map=map, callback=None):
         sampler = SGLD(self.step_size) if self.sampler == "sgld" else HMC()
         start = starting_particles(target, rng, self.n_chains, init)
@@ -162,6 +167,9 @@ class KSDThinnedMCMC(Engine):
 
     def _diagnose(self, draws, thinner):
         """R-hat and ESS of each coordinate and its square, moments of the points, a message."""
+        if draws.shape[1] < _ENOUGH_DRAWS:
+            few = f"stopped after {draws.shape[1]} draws of each chain, too few to judge"
+            return {"message": few}
         centred = draws - draws.mean(axis=(0, 1))
         both = np.concatenate([centred, centred**2], axis=2)
         rhat, size = split_rhat(both), ess(both)

@@ -55,6 +55,9 @@ class LaplaceDraws(Engine):
         self.whiten = whiten
         self.one_sided = one_sided
 
+    def n_rounds(self, target):
+        return 1
+
     def run(self, target, rng, *, init=None, map=map, callback=None):
         m = self.n_particles
         half = rng.standard_normal(((m + 1) // 2, target.dim))

@@ -266,6 +266,10 @@ class PMD(Engine):
     def stays_near_start(self, target):
         return self._start(target) == "laplace"
 
+    def n_rounds(self, target):
+        n = target.n_rows or 1
+        return self.max_iter * -(-n // min(self.batch_size or n, n))
+
     def run(self, target, rng, *, init=None, map=map, callback=None):
         m, dim = self.n_particles, target.dim
         if m <= dim + 1:

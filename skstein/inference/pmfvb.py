@@ -126,6 +126,9 @@ class PMFVB(Engine):
         self.whiten = whiten
         self.one_sided = one_sided
 
+    def n_rounds(self, target):
+        return self.max_iter
+
     def run(self, target, rng, *, init=None, map=map, callback=None):
         blocks = self._resolve_blocks(target)
         step_size = self.step_size

@@ -88,6 +88,9 @@ class SVGD(Engine):
     def stays_near_start(self, target):
         return True
 
+    def n_rounds(self, target):
+        return self.max_iter
+
     def run(self, target, rng, *, init=None, map=map, callback=None):
         m = automatic(self.n_particles, target.dim)
         theta = starting_particles(target, rng, m, init)

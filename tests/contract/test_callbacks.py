@@ -113,6 +113,7 @@ def test_the_tasks_are_one_level_of_rounds(Estimator, engine):
     assert names == [(name, i) for i in range(len(names) // 2) for name in ("begin", "end")]
     assert all(ctx.parent is root and ctx.max_subtasks == 0 for _, ctx, _ in inner[1:-1])
     n_rounds = ENGINES[engine][1]
+    assert len(names) <= 2 * root.max_subtasks
     assert len(recorder.rounds()) >= 1
     assert n_rounds is None or len(names) == 2 * n_rounds == 2 * len(recorder.rounds())
     assert recorder.rounds()[-1]["fitted"].n_iter_ == estimator.n_iter_

@@ -173,3 +173,11 @@ def test_diagnostics_are_there_by_coordinate(seed):
         assert posterior.diagnostics[key].shape == (3,)
     assert posterior.diagnostics["ess"].min() >= 400
     assert posterior.diagnostics["rhat"].max() <= 1.01
+
+
+def test_a_run_stopped_after_a_few_draws_says_so(rng):
+    target = LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=2)
+    engine = KSDThinnedMCMC(n_draws=20)
+    with pytest.warns(ConvergenceWarning, match="stopped after 2 draws of each chain"):
+        posterior = infer(target, engine, random_state=0, callback=lambda *args: True)
+    assert np.isfinite(posterior.particles).all()

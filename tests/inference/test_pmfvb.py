@@ -60,25 +60,28 @@ def test_unadjusted_steps_keep_a_standard_normal_exactly(rng):
     where plain Euler steps have 1 / (1 - h / 4)."""
     for step_size in (0.1, 0.5, 1.5):
         mover = UnadjustedLangevin(
-            rng.normal(size=(20_000, 1)), [np.array([0])], step_size, lambda t: -t, rng, 1e4
+            rng.normal(size=(20_000, 1)), [np.array([0])], step_size, lambda t: -t, rng, 1e4, False
         )
         for _ in range(60):
             mover.step(warmup=False)
         assert abs(mover.theta.var() - 1) < 5 * np.sqrt(2 / 20_000)
 
 
-def test_long_scores_are_clipped_in_the_warm_up_only(rng):
+def test_long_scores_are_clipped_in_the_warm_up_and_when_noisy(rng):
     def wall(theta):
         return np.full_like(theta, -1e6)
 
     start = np.zeros((10, 4))
     blocks = [np.arange(4)]
-    warm, cold = (UnadjustedLangevin(start, blocks, 0.5, wall, rng, 1e9) for _ in range(2))
-    warm.step(warmup=True)
-    cold.step(warmup=False)
+    moved = {}
+    for noisy in (False, True):
+        for warmup in (False, True):
+            mover = UnadjustedLangevin(start, blocks, 0.5, wall, rng, 1e9, noisy)
+            mover.step(warmup)
+            moved[noisy, warmup] = np.linalg.norm(mover.theta, axis=1)
+    assert moved.pop((False, False)).min() > 1e5
     # The drift has a norm of 3 sqrt(d) at most; noise is beyond 10 once in 10^22.
-    assert np.linalg.norm(warm.theta, axis=1).max() < 0.25 * 6 + 10
-    assert np.abs(cold.theta).min() > 1e5
+    assert all(norms.max() < 0.25 * 6 + 10 for norms in moved.values())
 
 
 def test_adjusted_steps_leave_a_density_invariant(rng):
