@@ -348,9 +348,10 @@ def resolve_prior(prior, default_scale=1.0, name="prior"):
         raise TypeError(
             f"{name} is the class {prior.__name__}; pass an instance: {name}={prior.__name__}()."
         )
-    if not hasattr(prior, "log_density"):
+    if not isinstance(prior, Prior):
         raise TypeError(
-            f"{name}={prior!r} is no prior; pass a name of {sorted(PRIORS)} or a prior."
+            f"{name}={prior!r} is no prior; pass a name of {sorted(PRIORS)}, or an instance of a "
+            "subclass of skstein.priors.Prior."
         )
     prior = clone(prior)
     if hasattr(prior, "_validate_params"):

@@ -288,7 +288,6 @@ def test_a_bad_scale_is_refused_by_name(kind, scale):
         clf.fit(X[:100], y[:100])
 
 
-@pytest.mark.xfail(reason="a length that divides the number of coefficients is repeated")
 @pytest.mark.parametrize("n_classes, length", [(2, 2), (2, 1), (3, 2), (3, 3), (3, 12)])
 def test_a_scale_has_one_entry_a_feature(n_classes, length):
     """Four features: nothing but four numbers is one number a feature."""

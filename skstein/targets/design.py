@@ -71,7 +71,7 @@ class SparseDesign:
     def __init__(self, X, fit_intercept, center, scale):
         self._X = scipy.sparse.csr_array(X, dtype=float)
         self._intercept = int(fit_intercept)
-        self._scale, self._shift = scale, center / scale
+        self._center, self._scale, self._shift = center, scale, center / scale
         self.shape = (X.shape[0], X.shape[1] + self._intercept)
 
     def predictor(self, theta, rows):
@@ -93,6 +93,7 @@ class SparseDesign:
         body = (X.T @ X.multiply(weights[:, None]).tocsr()).toarray()
         body /= np.outer(self._scale, self._scale)
         body += np.outer(total * self._shift - first, self._shift) - np.outer(self._shift, first)
+        np.fill_diagonal(body, self._centred_squares(weights, rows))
         if not self._intercept:
             return body
         border = first - total * self._shift
@@ -100,8 +101,15 @@ class SparseDesign:
 
     def gram_diagonal(self, weights, rows):
         """The diagonal of `gram`, shape (k,)."""
-        X, total = self._X[rows], weights.sum()
-        first = (weights @ X) / self._scale
-        second = (weights @ X.power(2)) / self._scale**2
-        body = second - 2 * self._shift * first + total * self._shift**2
-        return np.append(total, body) if self._intercept else body
+        body = self._centred_squares(weights, rows)
+        return np.append(weights.sum(), body) if self._intercept else body
+
+    def _centred_squares(self, weights, rows):
+        """Weighted sums of squares of the columns, centred entry by entry so that none cancels."""
+        X = self._X[rows]
+        stored = np.repeat(weights, np.diff(X.indptr))
+        p = X.shape[1]
+        squares = np.bincount(X.indices, stored * (X.data - self._center[X.indices]) ** 2, p)
+        zeros = weights.sum() - np.bincount(X.indices, stored, p)
+        zeros[np.bincount(X.indices, minlength=p) == len(weights)] = 0.0  # not a rounding error
+        return (squares + zeros * self._center**2) / self._scale**2

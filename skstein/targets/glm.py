@@ -68,6 +68,12 @@ class RegressionTarget(Target):
         self.prior = Normal(1.0) if prior is None else prior
         self.intercept_prior = Normal(10.0) if intercept_prior is None else intercept_prior
         self.n_features = self.n_columns - self.fit_intercept
+        scale = np.asarray(getattr(self.prior, "scale", 1.0))
+        if scale.ndim and scale.shape != (self.n_features,):
+            raise ValueError(
+                f"the prior's scale has shape {scale.shape} for {self.n_features} features: give one "
+                "number, or one a feature."
+            )
         self.feature_names = (
             tuple(f"x{j}" for j in range(self.n_features))
             if feature_names is None
