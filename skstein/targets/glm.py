@@ -71,8 +71,8 @@ class RegressionTarget(Target):
         scale = np.asarray(getattr(self.prior, "scale", 1.0))
         if scale.ndim and scale.shape != (self.n_features,):
             raise ValueError(
-                f"the prior's scale has shape {scale.shape} for {self.n_features} features: give one "
-                "number, or one a feature."
+                f"the prior's scale has shape {scale.shape} for {self.n_features} features: give "
+                "one number, or one a feature."
             )
         self.feature_names = (
             tuple(f"x{j}" for j in range(self.n_features))
