@@ -5,6 +5,7 @@ Particle Mean Field Variational Bayes, Frank-Wolfe Stein Sampling, Stein variati
 descent, or MCMC thinned by its kernel Stein discrepancy.
 """
 
+from .checks import check_target
 from .inference import infer
 from .linear_model import (
     BayesianLinearRegression,
@@ -23,6 +24,7 @@ __all__ = [
     "BayesianProbitRegression",
     "LogDensity",
     "ParticlePosterior",
+    "check_target",
     "infer",
     "predictive",
 ]

@@ -23,6 +23,7 @@ from .priors import PRIORS, resolve_prior
 from .targets import Affine, LinearTarget, LogisticTarget, ProbitTarget, SoftmaxTarget
 
 _EPS = np.finfo(np.float64).eps
+_LARGEST = 1e50  # products of a few such values, and their sums, stay finite
 
 
 class _BayesianLinearModel(BayesianEstimator):
@@ -245,8 +246,10 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         """
         given = X, y, sample_weight
         X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr", y_numeric=True)
-        X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
         y = y.astype(np.float64)
+        _check_magnitude(X, "X")
+        _check_magnitude(y, "y")
+        X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
         y_center, y_scale = 0.0, 1.0
         if self.standardize:
             (y_mean,), (y_scale,) = _location_and_scale(y[:, None], sample_weight)
@@ -343,6 +346,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         given = X, y, sample_weight
         X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr")
         check_classification_targets(y)
+        _check_magnitude(X, "X")
         X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -353,8 +357,10 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         class_weight = compute_class_weight(
             self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
         )
-        if not np.all(class_weight > 0.0):
-            raise ValueError(f"class_weight must be positive; got {self.class_weight!r}.")
+        if not np.all((class_weight > 0.0) & np.isfinite(class_weight)):
+            raise ValueError(
+                f"class_weight must be positive and finite, got {self.class_weight!r}."
+            )
         options = self._target_options(X, sample_weight * class_weight[codes])
         target = self._make_target(X, codes, options)
         offset, matrix, inverse = self._to_original_scale(options["center"], options["scale"])
@@ -541,6 +547,17 @@ def _drop_weightless(X, y, sample_weight):
     """Leave out samples of weight zero, so that they define no class and no mean."""
     kept = sample_weight > 0.0
     return (X, y, sample_weight) if kept.all() else (X[kept], y[kept], sample_weight[kept])
+
+
+def _check_magnitude(values, name):
+    """Refuse values that are not finite, or whose squares would not be."""
+    data = values.data if sparse.issparse(values) else values
+    largest = max(abs(data.max(initial=0.0)), abs(data.min(initial=0.0)))
+    if not largest <= _LARGEST:
+        raise ValueError(
+            f"{name} holds a value of magnitude {largest:.3g}; it must be finite and at most "
+            f"{_LARGEST:g}. Change the unit of {name}."
+        )
 
 
 def _location_and_scale(X, sample_weight):

@@ -119,7 +119,11 @@ class ParticlePosterior:
 
     def std(self):
         """Posterior standard deviations, shape (dim,)."""
-        return np.sqrt(self.weights @ (self.particles - self.mean()) ** 2)
+        centred = self.particles - self.mean()
+        # In units of the largest deviation, the squares neither overflow nor underflow.
+        unit = np.abs(centred).max(axis=0)
+        unit[unit == 0.0] = 1.0
+        return unit * np.sqrt(self.weights @ (centred / unit) ** 2)
 
     def quantile(self, q):
         """Posterior quantiles of each coordinate.

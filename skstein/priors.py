@@ -296,8 +296,11 @@ def _each(scale, p):
             "the prior's scale must be a number or one number a feature; got shape "
             f"{scale.shape} for {p} coefficients."
         )
-    if not (np.isfinite(scale) & (scale > 0)).all():
-        raise ValueError(f"the prior's scale must be positive and finite, got {scale}.")
+    # Beyond these its square leaves the range of floating point.
+    if not ((scale > 1e-150) & (scale < 1e150)).all():
+        raise ValueError(
+            f"the prior's scale must be positive and finite, from 1e-150 to 1e150; got {scale}."
+        )
     return np.tile(scale, p // len(scale)) if scale.ndim else np.full(p, float(scale))
 
 

@@ -68,10 +68,14 @@ def find_frame(target):
             "mix slowly."
         )
         return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
-    one_sided = np.flatnonzero(np.abs(line_shifts(target, laplace)) > SHIFT)
     bijection = gaussian
-    if len(one_sided):
-        bijection = OneSided(target, laplace, one_sided, surrogate).bijection
+    try:
+        one_sided = np.flatnonzero(np.abs(line_shifts(target, laplace)) > SHIFT)
+        if len(one_sided):
+            bijection = OneSided(target, laplace, one_sided, surrogate).bijection
+    except (FloatingPointError, LinAlgError) as error:
+        _warn(f"one-sided coordinates could not be straightened: {error}")
+        one_sided = np.array([], dtype=int)
     return Frame(bijection, gaussian, laplace.mode, one_sided)
 
 
@@ -131,10 +135,13 @@ def infer(
         )
     if init is not None:
         init = np.atleast_2d(np.asarray(init, dtype=float))
-        if init.shape[1] != target.dim or not np.isfinite(init).all():
-            raise ValueError(f"init must be finite, of shape (m, {target.dim}); got {init.shape}.")
+        if init.ndim != 2 or init.shape[1] != target.dim or not len(init):
+            raise ValueError(f"init must have shape (m, {target.dim}), got {init.shape}.")
+        if not np.isfinite(init).all():
+            raise ValueError("init must be finite; it holds NaN or infinity.")
     rng = as_generator(random_state)
-    with one_thread():
+    # Where an engine strays into overflow its steps are rejected; what is left is refused below.
+    with one_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         frame = find_frame(target) if supports(target, "score") else None
         working = _wrap(target, engine, frame)
         if init is not None:
@@ -144,6 +151,11 @@ def infer(
         posterior = engine.run(working, rng, init=init, map=make_map(n_jobs), callback=callback)
         _score(posterior, working, target)
         posterior = _bring_back(posterior, working, target.names)
+        if not (np.isfinite(posterior.particles).all() and np.isfinite(posterior.weights).all()):
+            raise FloatingPointError(
+                f"{name} diverged: its particles are not finite; reduce the engine's step size, or "
+                "scale the features."
+            )
         posterior.whitening = None if frame is None else frame.bijection
         if frame is not None:
             mismatch = None

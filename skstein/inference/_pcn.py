@@ -48,7 +48,13 @@ def pcn_sweeps(log_density, theta, copies, n_sweeps, rng):
     for sweep in range(n_sweeps):
         if sweep in _REFITS:
             mean = theta.mean(axis=0)
-            covariance = np.atleast_2d(np.cov(theta.T)) + 1e-12 * np.eye(dim)
+            covariance = np.atleast_2d(np.cov(theta.T))
+            if not np.isfinite(covariance).all():
+                raise FloatingPointError(
+                    "the particles are too far apart for floating point; use a prior with lighter "
+                    "tails, or another engine."
+                )
+            covariance += 1e-12 * np.diag(1.0 + covariance.diagonal())
             factor = cholesky(_INFLATION * covariance, lower=True)
         b = min(np.exp(log_b), 1.0)
         centred = solve_triangular(factor, (theta - mean).T, lower=True).T
@@ -65,5 +71,7 @@ def pcn_sweeps(log_density, theta, copies, n_sweeps, rng):
             log_b += (accept.mean() - _ACCEPTANCE) / np.sqrt(1.0 + sweep)
     end = theta - theta.mean(axis=0)
     overlap = np.sum(start * end, axis=0) ** 2
-    r2 = overlap / (np.sum(start**2, axis=0) * np.sum(end**2, axis=0))
+    squares = np.sum(start**2, axis=0) * np.sum(end**2, axis=0)
+    # Copies of a single particle vary in nothing: no move has parted them.
+    r2 = np.divide(overlap, squares, out=np.ones(dim), where=squares > 0.0)
     return theta, copies * r2.mean()

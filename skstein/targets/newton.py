@@ -71,6 +71,11 @@ def hessian_of(target, theta):
 
 def _positive_factor(hessian):
     """Cholesky factor of ``hessian``, its diagonal raised until it is positive definite."""
+    if not np.isfinite(hessian).all():
+        raise FloatingPointError(
+            "the Hessian of the log density is not finite where the search for the mode went; "
+            "scale the features, or check the function there."
+        )
     scale = np.abs(hessian.diagonal())
     scale = np.where(scale > 0, scale, scale.max() if scale.any() else 1.0)
     damping = 0.0
@@ -204,6 +209,9 @@ def gaussian_surrogate(target, max_iter=200, tol=1e-10):
     for _ in range(max_iter):
         surrogate = target.conditional(second_moment)
         laplace = laplace_approximation(surrogate, start)
+        # A search that fails even from where the last one ended would go on failing.
+        if start is not None and not laplace.converged:
+            break
         start, before = laplace.mode, second_moment
         second_moment = laplace.mode**2 + laplace.variances()
         if np.allclose(second_moment, before, rtol=tol, atol=0.0):
