@@ -9,11 +9,8 @@ import warnings
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
-from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
-
-from .._blocks import row_blocks
 
 _MAX_GROUPS = 4
 _ENOUGH = 300  # particles that show whether there are separated groups
@@ -53,23 +50,26 @@ class KernelDensity:
         """Log density at each row of ``theta``, shape (n,); the buffer stays below 64 MB."""
         dim = theta.shape[1]
         m = sum(len(centres) for centres, _ in self._groups)
-        result = np.empty(len(theta))
-        for block in row_blocks(len(theta), 8 * m, cache=False):
-            size = max(1, _BUFFER // m)
-            for start in range(block.start, block.stop, size):
-                piece = slice(start, min(start + size, block.stop))
-                parts = []
-                for centres, factor in self._groups:
-                    x = solve_triangular(factor, theta[piece].T, lower=True).T
-                    c = solve_triangular(factor, centres.T, lower=True).T
-                    squares = -2.0 * x @ c.T
-                    squares += np.einsum("ij,ij->i", x, x)[:, None]
-                    squares += np.einsum("ij,ij->i", c, c)
-                    parts.append(
-                        logsumexp(-0.5 * squares, axis=1) - np.log(factor.diagonal()).sum()
-                    )
-                result[piece] = logsumexp(parts, axis=0)
+        result = np.full(len(theta), -np.inf)
+        size = max(1, _BUFFER // m)
+        for start in range(0, len(theta), size):
+            piece = slice(start, min(start + size, len(theta)))
+            for centres, factor in self._groups:
+                x = solve_triangular(factor, theta[piece].T, lower=True).T
+                c = solve_triangular(factor, centres.T, lower=True).T
+                values = x @ c.T
+                values -= 0.5 * np.einsum("ij,ij->i", x, x)[:, None]
+                values -= 0.5 * np.einsum("ij,ij->i", c, c)
+                part = _log_sum_exp(values) - np.log(factor.diagonal()).sum()
+                result[piece] = np.logaddexp(result[piece], part)
         return result - np.log(m) - 0.5 * dim * np.log(2 * np.pi)
+
+
+def _log_sum_exp(values):
+    """Along the rows, in place: SciPy's function copies the array several times."""
+    top = values.max(axis=1)
+    values -= top[:, None]
+    return top + np.log(np.exp(values, out=values).sum(axis=1))
 
 
 def _groups(theta, rng):
