@@ -149,10 +149,17 @@ def test_init_is_where_the_particles_start(engine, seed):
 
 @every_engine
 @pytest.mark.parametrize(
-    "init", [np.zeros((5, 2)), np.full((5, 3), np.nan), np.zeros(4)], ids=["2-d", "nan", "1-d"]
+    "init, message",
+    [
+        (np.zeros((5, 2)), r"init must have shape \(m, 3\), got \(5, 2\)"),
+        (np.zeros(4), r"init must have shape \(m, 3\), got \(1, 4\)"),
+        (np.zeros((0, 3)), r"init must have shape \(m, 3\), got \(0, 3\)"),
+        (np.full((5, 3), np.nan), "init must be finite"),
+    ],
+    ids=["2-d", "1-d", "empty", "nan"],
 )
-def test_init_of_the_wrong_shape_is_refused(engine, init):
-    with pytest.raises(ValueError, match=r"init must be finite, of shape \(m, 3\)"):
+def test_an_unusable_init_is_refused(engine, init, message):
+    with pytest.raises(ValueError, match=message):
         infer(gaussian(), SHORT[engine], init=init)
 
 
