@@ -9,6 +9,7 @@ they are. Moments do not, so each particle's normal is integrated by Gauss-Hermi
 the law of total variance splits the result as it does for an outcome that was not transformed.
 """
 
+from abc import ABC, abstractmethod
 from functools import singledispatch
 
 import numpy as np
@@ -52,7 +53,7 @@ _TAILS = np.array([1e-6, 1.0 - 1e-6])
 _NEGLIGIBLE = 1e-3
 
 
-class Predictive:
+class Predictive(ABC):
     """Posterior predictive distribution at the rows of X, made by `predictive`.
 
     For a classifier it is about the probability of each class, which the posterior leaves
@@ -78,6 +79,7 @@ class Predictive:
     (5, 4)
     """
 
+    @abstractmethod
     def mean(self):
         """Mean over the posterior.
 
@@ -87,8 +89,8 @@ class Predictive:
             Class probabilities in the order of ``classes_``; or outcomes, in units of y, nan
             where more than about one outcome in a thousand has no inverse transform.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def std(self):
         """Standard deviation: over the posterior for a class probability, else of the outcome.
 
@@ -98,8 +100,8 @@ class Predictive:
             Of the probability of each class; or of the outcome, noise included, in units of y, nan
             where `mean` is.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def quantiles(self, q):
         """Quantiles.
 
@@ -118,7 +120,6 @@ class Predictive:
         ValueError
             If ``q`` leaves [0, 1].
         """
-        raise NotImplementedError
 
     def interval(self, level=0.9):
         """Central interval: of the probability of each class, or of the outcome.
@@ -140,6 +141,7 @@ class Predictive:
         """
         return self.quantiles(_ends(level))
 
+    @abstractmethod
     def samples(self, n_samples, random_state=None):
         """Draw labels or outcomes.
 
@@ -157,8 +159,8 @@ class Predictive:
         samples : ndarray of shape (n, n_samples)
             Labels of ``classes_``; or outcomes, in units of y.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def uncertainty(self):
         """Uncertainty of the prediction, split into noise and ignorance of the model.
 
@@ -169,7 +171,6 @@ class Predictive:
             ndarrays of shape (n,); the first is the sum of the others. Entropies of the label, in
             nats; or variances of the outcome, in squared units of y, nan where `mean` is.
         """
-        raise NotImplementedError
 
     def _transformed(self, transformer):
         """The predictive of ``transformer.inverse_transform`` of the outcome."""
