@@ -5,12 +5,10 @@ target it is given is usually whitened (`_infer.py` wraps it), so engines are wr
 whose scale is about 1 and whose start is a standard normal.
 """
 
-import warnings
 from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 
 from .._validation import Interval, StrOptions
 from ..targets import supports
@@ -121,11 +119,6 @@ def require_finite(values, what, iteration, last):
         )
         error.history = last
         raise error
-
-
-def warn_convergence(message):
-    """A ConvergenceWarning that points at the caller of ``fit``."""
-    warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
 class History:
