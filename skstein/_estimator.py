@@ -67,6 +67,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
         def attributes(posterior):
             posterior = posterior.pushed(bijection, target.names)
+            if not self.warm_start:
+                posterior.state = None
             summaries = self._summaries(posterior)
             return {"posterior_": posterior, "n_iter_": posterior.n_iter, **summaries}
 
@@ -78,9 +80,16 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         context.call_on_fit_task_begin(**event)
         lines = [ProgressLines(type(self).__name__)] if self.verbose else []
         tasks = [RoundTasks(context, event, attributes)] if has_callbacks(self) else []
+        previous = getattr(self, "posterior_", None) if self.warm_start else None
+        if previous is not None and previous.names != tuple(target.names):
+            raise ValueError(
+                "warm_start=True goes on with the same features and classes as the fit before; "
+                "these have other names or another number. Fit with warm_start=False."
+            )
         posterior = infer(
             target,
             self.inference_,
+            init=None if previous is None else previous.pulled(bijection),
             random_state=self.random_state,
             n_jobs=self.n_jobs,
             callback=between_rounds(*lines, *tasks) if lines or tasks else None,

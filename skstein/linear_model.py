@@ -48,6 +48,7 @@ class _BayesianLinearModel(BayesianEstimator):
         "random_state": ["random_state"],
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
+        "warm_start": ["boolean"],
     }
 
     def __sklearn_tags__(self):
@@ -147,6 +148,10 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         Number of jobs for independent pieces of the inference; the result does not depend on it.
     verbose : int, default=0
         If positive, a line is printed for each tenth of the inference.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the posterior of the call before, on the same data: "ksd-mcmc"
+        continues its chains and adds to its points, "fwss" keeps the particles and adds those
+        missing to a larger ``n_particles``, the other engines start from the particles.
 
     Attributes
     ----------
@@ -209,6 +214,7 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         random_state=None,
         n_jobs=None,
         verbose=0,
+        warm_start=False,
     ):
         self.inference = inference
         self.prior = prior
@@ -220,6 +226,7 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.warm_start = warm_start
 
     @validated
     def fit(self, X, y, sample_weight=None):
@@ -304,6 +311,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         random_state=None,
         n_jobs=None,
         verbose=0,
+        warm_start=False,
     ):
         self.inference = inference
         self.prior = prior
@@ -314,6 +322,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.warm_start = warm_start
 
     @property
     def _n_predictors(self):
@@ -403,6 +412,10 @@ class BayesianLogisticRegression(_BayesianLinearClassifier):
         Number of jobs for independent pieces of the inference; the result does not depend on it.
     verbose : int, default=0
         If positive, a line is printed for each tenth of the inference.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the posterior of the call before, on the same data: "ksd-mcmc"
+        continues its chains and adds to its points, "fwss" keeps the particles and adds those
+        missing to a larger ``n_particles``, the other engines start from the particles.
 
     Attributes
     ----------
@@ -489,6 +502,10 @@ class BayesianProbitRegression(_BayesianLinearClassifier):
         Number of jobs for independent pieces of the inference; the result does not depend on it.
     verbose : int, default=0
         If positive, a line is printed for each tenth of the inference.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the posterior of the call before, on the same data: "ksd-mcmc"
+        continues its chains and adds to its points, "fwss" keeps the particles and adds those
+        missing to a larger ``n_particles``, the other engines start from the particles.
 
     Attributes
     ----------

@@ -64,6 +64,8 @@ class ParticlePosterior:
         Whether the engine's own criterion was met.
     whitening : bijection, default=None
         From whitened coordinates to these; `ksd` and `thin` use it.
+    state : object, default=None
+        What the engine needs to go on from here; None if particles are enough.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class ParticlePosterior:
         n_iter=1,
         converged=True,
         whitening=None,
+        state=None,
     ):
         self.particles = np.ascontiguousarray(particles, dtype=float)
         m, dim = self.particles.shape
@@ -100,6 +103,7 @@ class ParticlePosterior:
         self.n_iter = n_iter
         self.converged = converged
         self.whitening = whitening
+        self.state = state
 
     def __repr__(self):
         m, dim = self.particles.shape
@@ -183,6 +187,7 @@ class ParticlePosterior:
             weights=None,
             log_densities=None if self.log_densities is None else self.log_densities[chosen],
             scores=None if self.scores is None else self.scores[chosen],
+            state=None,
         )
 
     def ksd(self, kernel=None):
@@ -244,6 +249,27 @@ class ParticlePosterior:
             log_densities=log_densities,
             scores=scores,
             whitening=None if self.whitening is None else Chain(bijection, self.whitening),
+        )
+
+    def pulled(self, bijection):
+        """The same particles and log densities before ``bijection``; the inverse of `pushed`.
+
+        Parameters
+        ----------
+        bijection : bijection
+            From other coordinates to these.
+
+        Returns
+        -------
+        ParticlePosterior
+            Without scores, whitening and history.
+        """
+        particles = bijection.inverse(self.particles)
+        log_densities = self.log_densities
+        if log_densities is not None:
+            log_densities = log_densities + bijection.log_det(particles)
+        return ParticlePosterior(
+            particles, self.weights, log_densities=log_densities, state=self.state
         )
 
     def _with(self, **changes):

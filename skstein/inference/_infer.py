@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._parallel import make_map, one_thread
 from .._random import as_generator
+from ..posterior import ParticlePosterior
 from ..targets import (
     ControlVariate,
     OneSided,
@@ -91,8 +92,10 @@ def infer(
     inference : str or engine, default="ksd-mcmc"
         How the posterior is found: "pmd", "pmfvb", "fwss", "svgd", "ksd-mcmc", "laplace", or an
         instance of an engine, which is cloned.
-    init : array-like of shape (m, dim), default=None
-        Particles to start from, in the target's own coordinates.
+    init : array-like of shape (m, dim) or ParticlePosterior, default=None
+        Particles to start from, in the target's own coordinates. A posterior of the same target is
+        gone on from: "ksd-mcmc" continues its chains and adds to its points, "fwss" keeps the
+        particles and adds the missing ones, the others start from the particles.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator, default=None
     n_jobs : int, default=None
         Workers, as in joblib; the result does not depend on it.
@@ -133,7 +136,9 @@ def infer(
             f"{name} needs {' and '.join(missing)}, which the target does not offer; "
             'give it, or use inference="pmd" with init="prior", which needs only likelihood values.'
         )
+    previous = init if isinstance(init, ParticlePosterior) else None
     if init is not None:
+        init = _equally_weighted(previous) if previous is not None else init
         init = np.atleast_2d(np.asarray(init, dtype=float))
         if init.ndim != 2 or init.shape[1] != target.dim or not len(init):
             raise ValueError(f"init must have shape (m, {target.dim}), got {init.shape}.")
@@ -146,6 +151,10 @@ def infer(
         working = _wrap(target, engine, frame)
         if init is not None:
             init = working._inverse(init)
+        if previous is not None:
+            _require_same_density(previous, target)
+            if getattr(engine, "continues", False):
+                init = ParticlePosterior(init, state=previous.state)
         if callback is not None:
             callback = _in_own_coordinates(callback, working, target.names)
         posterior = engine.run(working, rng, init=init, map=make_map(n_jobs), callback=callback)
@@ -159,12 +168,32 @@ def infer(
         posterior.whitening = None if frame is None else frame.bijection
         if frame is not None:
             mismatch = None
-            if init is None and _stays_near_start(engine, target):
+            if (init is None or previous is not None) and _stays_near_start(engine, target):
                 mismatch = start_mismatch(working, rng.spawn(1)[0])
             _check(posterior, target, engine, frame, mismatch)
     if not posterior.converged:
         _warn(f"{name}: {posterior.diagnostics.get('message', 'the run did not converge')}")
     return posterior
+
+
+def _equally_weighted(posterior):
+    """Particles that stand for the posterior with equal weights."""
+    if np.ptp(posterior.weights) == 0.0:
+        return posterior.particles
+    return posterior.thin(len(posterior)).particles
+
+
+def _require_same_density(previous, target):
+    """Refuse to go on from particles of another density; a few values tell."""
+    if previous.log_densities is None:
+        return
+    few = slice(0, 10)
+    before, now = previous.log_densities[few], target.log_density(previous.particles[few])
+    if not np.allclose(before, now, rtol=1e-7, atol=1e-6):
+        raise ValueError(
+            "warm start: the log density is not the one that the earlier posterior was made for; "
+            "go on with the same data, weights and prior, or start anew (warm_start=False)."
+        )
 
 
 def _wrap(target, engine, frame):
@@ -210,11 +239,13 @@ def _in_own_coordinates(callback, working, names):
 
 def _score(posterior, working, target):
     """Fill in log densities and scores on all rows, where that is affordable."""
-    stochastic = working.stochastic
-    if supports(target, "score") and posterior.scores is None and len(posterior) <= MAX_PARTICLES:
-        value, score = working.log_density_and_score(posterior.particles)
-        posterior.log_densities, posterior.scores = value, score
-    elif stochastic and len(posterior) > MAX_PARTICLES:
+    if len(posterior) <= MAX_PARTICLES:
+        if supports(target, "score") and posterior.scores is None:
+            value, score = working.log_density_and_score(posterior.particles)
+            posterior.log_densities, posterior.scores = value, score
+        elif posterior.log_densities is None:
+            posterior.log_densities = working.log_density(posterior.particles)
+    elif working.stochastic:
         posterior.log_densities = posterior.scores = None
 
 

@@ -39,6 +39,9 @@ class Engine(BaseEstimator):
     whiten = True
     one_sided = True
     batch_size = None
+    # Whether `run` takes an earlier posterior as `init` and adds to it; others start from its
+    # particles.
+    continues = False
 
     def stays_near_start(self, target):
         """Whether the result leans on the Gaussian start, whose quality `infer` then measures."""
@@ -55,8 +58,9 @@ class Engine(BaseEstimator):
         ----------
         target : Target
         rng : numpy.random.Generator
-        init : ndarray of shape (m, dim) or None
-            Particles to start from, in the target's coordinates.
+        init : ndarray of shape (m, dim), ParticlePosterior or None
+            Particles to start from, in the target's coordinates; a posterior, with the ``state``
+            that the engine left in it, only if the engine ``continues``.
         map : callable
             ``map(function, *iterables)``, used over independent pieces.
         callback : callable or None
@@ -81,10 +85,15 @@ def automatic(n_particles, dim, cap=500):
 
 
 def starting_particles(target, rng, m, init):
-    """``m`` particles of the Gaussian start, or those of ``init``, repeated or cut to ``m``."""
+    """``m`` particles: those of ``init``, as far as they go, and draws of the Gaussian start.
+
+    Particles that repel each other never part from a copy, so none is repeated. The draws are those
+    that a start without ``init`` would give the same places.
+    """
+    theta = target.sample_start(rng, m)
     if init is not None:
-        return np.resize(init, (m, target.dim)).astype(float)
-    return target.sample_start(rng, m)
+        theta[: len(init)] = init[:m]
+    return theta
 
 
 def draw_rows(target, rng):

@@ -38,7 +38,9 @@ class FWSS(Engine):
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.
     n_sweeps : int, default=1
-        Times that every particle is placed again with the others frozen.
+        Times that every particle is placed again with the others frozen. A warm start adds
+        particles up to ``n_particles``, and leaves those it found where they are; with none to add
+        it sweeps over all.
     max_iter_oracle : int, default=50
         Ascent steps that place a particle.
     max_iter_sweep : int, default=20
@@ -97,6 +99,8 @@ class FWSS(Engine):
         self.whiten = whiten
         self.one_sided = one_sided
 
+    continues = True
+
     def stays_near_start(self, target):
         return True
 
@@ -104,47 +108,51 @@ class FWSS(Engine):
         return automatic(self.n_particles, target.dim) * (1 + self.n_sweeps)
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        n = automatic(self.n_particles, target.dim)
+        n, kept = automatic(self.n_particles, target.dim), 0
+        if isinstance(init, ParticlePosterior):
+            init, kept = init.particles, len(init)
+            if kept > n:
+                raise ValueError(
+                    f"n_particles={n} is less than the {kept} particles of the posterior that a "
+                    "warm start goes on from; raise it, or start anew."
+                )
         theta = starting_particles(target, rng, n, init)
         scores = np.zeros_like(theta)
+        if kept:
+            scores[:kept] = target.score(theta[:kept])
         kernel = (RBF() + Linear() if self.kernel is None else self.kernel).fixed(theta)
-        history, total = History(), n * (1 + self.n_sweeps)
+        added = range(kept, n)
+        swept = added or range(n)
+        moves = [(i, False) for i in added] + [(i, True) for i in swept] * self.n_sweeps
+        history, placed = History(), kept
 
         def current():
-            placed = min(iteration, n)
             return ParticlePosterior(theta[:placed].copy(), scores=scores[:placed].copy())
 
-        for iteration in range(1, total + 1):
-            i, sweep = (iteration - 1) % n, iteration > n
-            # Until the first sweep only the particles before this one exist.
-            others = np.ones(n) if sweep else (np.arange(n) < i).astype(float)
-            others[i] = 0.0
-            size = others.sum()
-            n_steps = self.max_iter_sweep if sweep else self.max_iter_oracle
-            theta[i] = self._place(
-                target, kernel, theta[i : i + 1], theta, scores, others, n_steps, rng
-            )
+        iteration = 0
+        for iteration, (i, sweep) in enumerate(moves, start=1):
+            placed = max(placed, i + 1)
+            theta[i] = self._place(target, kernel, i, theta[:placed], scores[:placed], sweep, rng)
             scores[i] = target.score(theta[i : i + 1])[0]
             require_finite(scores[i : i + 1], "the score", iteration, history.arrays())
-            mean = scores[: i + 1].sum(axis=0) if not sweep else scores.sum(axis=0)
-            info = history.add(score=np.abs(mean).max() / (size + 1))
-            if callback is not None and callback(iteration, total, current, info):
+            info = history.add(score=np.abs(scores[:placed].sum(axis=0)).max() / placed)
+            if callback is not None and callback(iteration, len(moves), current, info):
                 break
-        placed = min(iteration, n)
         # With minibatches too, each frozen score is of all rows.
         return ParticlePosterior(
             theta[:placed], scores=scores[:placed], history=history.arrays(), n_iter=iteration
         )
 
-    def _place(self, target, kernel, y, theta, scores, others, n_steps, rng):
-        """Ascend the field of the ``others`` and of the particle itself from ``y`` (1, dim)."""
-        present = np.flatnonzero(others)
-        own = 1.0 / (len(present) + 1)
+    def _place(self, target, kernel, i, theta, scores, sweep, rng):
+        """Ascend the field of the other particles and of particle ``i`` itself from where it is."""
+        y, present = theta[i : i + 1], np.arange(len(theta)) != i
+        n_steps = self.max_iter_sweep if sweep else self.max_iter_oracle
+        own = 1.0 / len(theta)
         points, frozen = theta[present], scores[present]
         adam = Adam(self.learning_rate, n_steps)
         for _ in range(n_steps):
             field = own * kernel.self_term(y, target.score(y, draw_rows(target, rng)))
-            if len(present):
+            if len(points):
                 field += (1.0 - own) * kernel.drift(y, points, frozen)
             y = y + adam.step(field)
         return y[0]

@@ -6,6 +6,8 @@ work in whitened coordinates, the kernel's squared length scale is 4 d instead o
 is a hard cap with try-before-replace, all three needed above about ten dimensions.
 """
 
+from copy import deepcopy
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
 
@@ -16,7 +18,7 @@ from ..diagnostics import ess, split_rhat
 from ..posterior import ParticlePosterior
 from ..samplers import HMC, SAMPLERS, SGLD
 from ..thinning import OnlineKSDThinner
-from .base import BATCH_SIZE, N_PARTICLES, Engine, History, automatic, starting_particles
+from .base import BATCH_SIZE, N_PARTICLES, Engine, History, automatic
 
 _CHAINS_TOGETHER = 4  # one batched piece of work; two and more pieces can run in parallel
 _ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
@@ -36,9 +38,9 @@ class KSDThinnedMCMC(Engine):
         Chains, run four at a time as one batch of gradients.
     n_draws : int, default=600
         Draws of each chain after warm-up, and as many again until R-hat and effective sample size
-        are met, or ``max_draws``.
+        are met, or ``max_draws``. A warm start makes as many more, without a warm-up.
     max_draws : int, default=2400
-        Most draws of each chain.
+        Most draws of each chain in one run.
     n_warmup : int, default=150
         Iterations that adapt the step size and are thrown away.
     step_size : float, default=0.2
@@ -108,6 +110,8 @@ class KSDThinnedMCMC(Engine):
         self.whiten = whiten
         self.one_sided = one_sided
 
+    continues = True
+
     @property
     def minibatch(self):
         return "control-variate" if self.sampler == "sgld" else None
@@ -118,52 +122,80 @@ class KSDThinnedMCMC(Engine):
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         sampler = SGLD(self.step_size) if self.sampler == "sgld" else HMC()
-        start = starting_particles(target, rng, self.n_chains, init)
-        pieces = np.array_split(start, -(-self.n_chains // _CHAINS_TOGETHER))
-        generators = rng.spawn(len(pieces))
-        warm_up = partial(sampler.warm_up, target, self.n_warmup)
-        chains = list(map(warm_up, pieces, generators))
-
-        n_points = automatic(self.n_particles, target.dim)
-        thinner = OnlineKSDThinner(n_points=min(n_points, self.n_chains * self.n_draws))
-        history, draws = History(), []
+        state = self._continued(init)
+        if state is None:
+            state = self._started(target, rng, sampler, getattr(init, "particles", init), map)
+        thinner, history = state.thinner, state.history
+        n_draws = self.n_chains * (state.n_draws + self.n_draws)
+        thinner.n_points = min(automatic(self.n_particles, target.dim), n_draws)
 
         def make_posterior():
-            exact = not target.stochastic
             return ParticlePosterior(
                 thinner.samples_,
-                scores=thinner.scores_ if exact else None,
+                scores=None if target.stochastic else thinner.scores_,
                 history=history.arrays(),
-                n_iter=self.n_warmup + sum(part.shape[1] for part in draws),
+                n_iter=state.n_iter,
             )
 
         most = max(self.n_draws, self.max_draws)
+        total = state.n_iter + most
         stopped, done = False, 0
         while not stopped:
             done += self.n_draws
             for n_draws in _round_sizes(self.n_draws):
-                results = list(map(partial(sampler.draw, target, n_draws), chains))
-                chains = [result[0] for result in results]
+                results = list(map(partial(sampler.draw, target, n_draws), state.chains))
+                state.chains = [result[0] for result in results]
                 part, scores = (np.concatenate([result[k] for result in results]) for k in (1, 2))
-                draws.append(part)
+                state.draws.append(part)
                 thinner.partial_fit(part, scores)
                 info = history.add(
                     ksd=thinner.ksd_,
                     n_accepted=thinner.n_accepted_,
                     acceptance=np.mean([result[3] for result in results]),
                 )
-                posterior = make_posterior()
                 stopped = callback is not None and callback(
-                    posterior.n_iter, self.n_warmup + most, make_posterior, info
+                    state.n_iter, total, make_posterior, info
                 )
                 if stopped:
                     break
-            diagnostics = self._diagnose(np.concatenate(draws, axis=1), thinner)
+            diagnostics = self._diagnose(np.concatenate(state.draws, axis=1), thinner)
             stopped = stopped or "message" not in diagnostics or done + self.n_draws > most
+        posterior = make_posterior()
+        posterior.state = state
         posterior.diagnostics = diagnostics
-        posterior.diagnostics["step_size"] = np.array([chain.step_size for chain in chains])
+        posterior.diagnostics["step_size"] = np.array([chain.step_size for chain in state.chains])
         posterior.converged = "message" not in posterior.diagnostics
         return posterior
+
+    def _started(self, target, rng, sampler, init, map):
+        """Chains after their warm-up, and an empty thinner."""
+        if init is None:
+            start = target.sample_start(rng, self.n_chains)
+        else:
+            start = np.resize(init, (self.n_chains, target.dim))
+        pieces = np.array_split(start, -(-self.n_chains // _CHAINS_TOGETHER))
+        generators = rng.spawn(len(pieces))
+        warm_up = partial(sampler.warm_up, target, self.n_warmup)
+        chains = list(map(warm_up, pieces, generators))
+        return _State(self._fixed, chains, OnlineKSDThinner(), self.n_warmup)
+
+    def _continued(self, init):
+        """The state of an earlier run, copied so that it can be gone on from again."""
+        state = getattr(init, "state", None)
+        if not isinstance(state, _State):
+            return None
+        changed = [name for name, value in self._fixed.items() if value != state.fixed[name]]
+        if changed:
+            raise ValueError(
+                f"a warm start continues the chains as they are: {', '.join(changed)} must not "
+                "change. Start anew, or set it back."
+            )
+        return deepcopy(state)
+
+    @property
+    def _fixed(self):
+        names = ("sampler", "n_chains", "batch_size", "whiten", "one_sided")
+        return {name: getattr(self, name) for name in names}
 
     def _diagnose(self, draws, thinner):
         """R-hat and ESS of each coordinate and its square, moments of the points, a message."""
@@ -203,6 +235,26 @@ class KSDThinnedMCMC(Engine):
                 "separated modes."
             )
         return diagnostics
+
+
+@dataclass
+class _State:
+    """What a run leaves behind for a warm start."""
+
+    fixed: dict  # parameters that cannot change
+    chains: list
+    thinner: OnlineKSDThinner
+    n_warmup: int
+    draws: list = field(default_factory=list)
+    history: History = field(default_factory=History)
+
+    @property
+    def n_draws(self):
+        return sum(part.shape[1] for part in self.draws)
+
+    @property
+    def n_iter(self):
+        return self.n_warmup + self.n_draws
 
 
 def _round_sizes(n_draws):

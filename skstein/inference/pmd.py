@@ -32,7 +32,7 @@ from ..posterior import ParticlePosterior
 from ..targets import supports
 from ._kde import KernelDensity
 from ._pcn import pcn_sweeps
-from .base import BATCH_SIZE, N_PARTICLES, Engine, History, in_chunks, starting_particles
+from .base import BATCH_SIZE, N_PARTICLES, Engine, History, in_chunks
 
 _IMPORTANCE_UP_TO = 4  # coordinates in which a final importance pass keeps its weights
 _PRIOR_UP_TO = 10  # coordinates in which a start from the prior can be trusted
@@ -360,7 +360,7 @@ class PMD(Engine):
         """Particles of the first density, with its log density."""
         resampled = self.strategy == "kde" or (self.strategy == "auto" and start == "prior")
         if start == "init":
-            density = KernelDensity(starting_particles(target, rng, self.n_particles, init), rng)
+            density = KernelDensity(np.resize(init, (self.n_particles, target.dim)), rng)
             theta = density.sample(rng)
             return WeightedParticles(theta, density.log_density(theta), True)
         if start == "prior":
