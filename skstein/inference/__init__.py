@@ -8,6 +8,7 @@ from .ksd_mcmc import KSDThinnedMCMC
 from .laplace import LaplaceDraws
 from .pmd import PMD
 from .pmfvb import PMFVB
+from .stein_points import SteinPoints
 from .svgd import SVGD
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Engine",
     "KSDThinnedMCMC",
     "LaplaceDraws",
+    "SteinPoints",
     "infer",
     "resolve_engine",
 ]

@@ -7,6 +7,7 @@ from .ksd_mcmc import KSDThinnedMCMC
 from .laplace import LaplaceDraws
 from .pmd import PMD
 from .pmfvb import PMFVB
+from .stein_points import SteinPoints
 from .svgd import SVGD
 
 ENGINES = {
@@ -14,6 +15,7 @@ ENGINES = {
     "pmfvb": PMFVB,
     "fwss": FWSS,
     "svgd": SVGD,
+    "stein-points": SteinPoints,
     "ksd-mcmc": KSDThinnedMCMC,
     "laplace": LaplaceDraws,
 }

@@ -140,6 +140,9 @@ class History:
         self._rows.append(numbers)
         return numbers
 
+    def last(self, key):
+        return self._rows[-1][key]
+
     def arrays(self):
         """dict of str to ndarray of shape (iterations,)."""
         keys = self._rows[-1] if self._rows else ()

@@ -5,17 +5,18 @@ particles can be added until a budget is met. Corrected from the paper: eq. 4 ha
 gradient in the wrong argument (as printed particles attract), and its field omits the new
 particle's own term ``lambda [k(y, y) s(y) + grad k]``, ``lambda = 1 / (n + 1)``, without which the
 search has no stable point. A sweep over all particles afterwards, each against all others, repairs
-what greedy placement left.
+what greedy placement left. The paper's own settings are parameters.
 """
 
 from numbers import Integral, Real
 
 import numpy as np
 
-from .._validation import Interval
+from .._validation import Interval, StrOptions
 from ..kernels import RBF, Kernel, Linear
 from ..posterior import ParticlePosterior
-from ._adam import Adam
+from ._check import stein_residuals
+from ._frank_wolfe import SteinMeasure, ascend
 from .base import (
     BATCH_SIZE,
     N_PARTICLES,
@@ -26,6 +27,9 @@ from .base import (
     require_finite,
     starting_particles,
 )
+from .svgd import SVGD
+
+_CACHE = {"max_iter": 8, "learning_rate": 0.2}  # of the SVGD that finds where searches begin
 
 
 class FWSS(Engine):
@@ -37,16 +41,34 @@ class FWSS(Engine):
         ``max(100, 2 dim)``, at most 500, for "auto". Fewer than ``dim`` cannot carry the variance.
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.
+    init : {"laplace", "map", "prior", "svgd"}, default="laplace"
+        Where the search for a particle begins: at a draw of the Gaussian at the mode; the same,
+        with the mode itself as first particle; at a draw of the prior; or at the one of a short run
+        of SVGD where the field is weakest (Cache-FWSS, algorithm 7).
+    weights : {"uniform", "line-search", "fully-corrective", "stein"}, default="uniform"
+        "uniform": all alike, a constant step of Frank-Wolfe. "line-search": the step towards a new
+        particle that leaves the least kernel Stein discrepancy. "fully-corrective": all weights
+        that do, after each particle; "stein": at the end only.
+    self_term : bool, default=True
+        Whether the field holds the new particle's own term. Without it, as the paper prints it, the
+        search is not confined.
     n_sweeps : int, default=1
         Times that every particle is placed again with the others frozen. A warm start adds
         particles up to ``n_particles``, and leaves those it found where they are; with none to add
         it sweeps over all.
-    max_iter_oracle : int, default=50
-        Ascent steps that place a particle.
+    max_iter_oracle : int, default=20
+        Most ascent steps that place a particle; it ends when the field no longer falls.
     max_iter_sweep : int, default=20
-        Ascent steps for a particle in a sweep.
-    learning_rate : float, default=0.05
+        Most ascent steps for a particle in a sweep.
+    learning_rate : float, default=0.1
         First step of Adam, in posterior standard deviations; it falls linearly to 0.
+    tol : float, default=None
+        Stop adding particles when no Stein residual (of a mean in standard deviations, or half of
+        one of a variance) exceeds it, so that ``n_particles`` is only the most.
+    n_blocks : int, default=1
+        Blocks of coordinates that are searched at the same time, each with the others where the
+        search began (algorithm 4). Pays only for targets whose score costs less for fewer
+        coordinates.
     batch_size : int, default=None
         Rows for the score of the particle that moves, with a control variate at the mode; all rows
         by default. The frozen particles' scores always use all rows, once each.
@@ -55,7 +77,7 @@ class FWSS(Engine):
 
     References
     ----------
-    "Frank-Wolfe Stein sampling", algorithm 2.
+    "Frank-Wolfe Stein sampling", algorithms 2 to 5, 7 and 8.
 
     Examples
     --------
@@ -67,10 +89,15 @@ class FWSS(Engine):
     _parameter_constraints = {
         "n_particles": N_PARTICLES,
         "kernel": [None, Kernel],
+        "init": [StrOptions({"laplace", "map", "prior", "svgd"})],
+        "weights": [StrOptions({"uniform", "line-search", "fully-corrective", "stein"})],
+        "self_term": ["boolean"],
         "n_sweeps": [Interval(Integral, 0, None, closed="left")],
         "max_iter_oracle": [Interval(Integral, 1, None, closed="left")],
         "max_iter_sweep": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "tol": [None, Interval(Real, 0, None, closed="neither")],
+        "n_blocks": [Interval(Integral, 1, None, closed="left")],
         "batch_size": BATCH_SIZE,
         "whiten": ["boolean"],
         "one_sided": ["boolean"],
@@ -81,25 +108,39 @@ class FWSS(Engine):
         n_particles="auto",
         *,
         kernel=None,
+        init="laplace",
+        weights="uniform",
+        self_term=True,
         n_sweeps=1,
-        max_iter_oracle=50,
+        max_iter_oracle=20,
         max_iter_sweep=20,
-        learning_rate=0.05,
+        learning_rate=0.1,
+        tol=None,
+        n_blocks=1,
         batch_size=None,
         whiten=True,
         one_sided=True,
     ):
         self.n_particles = n_particles
         self.kernel = kernel
+        self.init = init
+        self.weights = weights
+        self.self_term = self_term
         self.n_sweeps = n_sweeps
         self.max_iter_oracle = max_iter_oracle
         self.max_iter_sweep = max_iter_sweep
         self.learning_rate = learning_rate
+        self.tol = tol
+        self.n_blocks = n_blocks
         self.batch_size = batch_size
         self.whiten = whiten
         self.one_sided = one_sided
 
     continues = True
+
+    @property
+    def requires(self):
+        return ("score", "sample_prior") if self.init == "prior" else ("score",)
 
     def stays_near_start(self, target):
         return True
@@ -116,43 +157,109 @@ class FWSS(Engine):
                     f"n_particles={n} is less than the {kept} particles of the posterior that a "
                     "warm start goes on from; raise it, or start anew."
                 )
-        theta = starting_particles(target, rng, n, init)
-        scores = np.zeros_like(theta)
-        if kept:
-            scores[:kept] = target.score(theta[:kept])
-        kernel = (RBF() + Linear() if self.kernel is None else self.kernel).fixed(theta)
-        added = range(kept, n)
-        swept = added or range(n)
-        moves = [(i, False) for i in added] + [(i, True) for i in swept] * self.n_sweeps
-        history, placed = History(), kept
+        starts = self._starts(target, rng, n, init, map)
+        kernel = (RBF() + Linear() if self.kernel is None else self.kernel).fixed(starts)
+        measure, history, iteration = SteinMeasure(n, starts), History(), 0
+        for i in range(kept):
+            measure.put(i, starts[i], target.score(starts[i : i + 1])[0])
+        cached = target.score(starts) if self.init == "svgd" and init is None else None
+        total = (n - kept) * (1 + self.n_sweeps) or n * self.n_sweeps
 
         def current():
-            return ParticlePosterior(theta[:placed].copy(), scores=scores[:placed].copy())
+            return ParticlePosterior(
+                measure.points.copy(), measure.weights, scores=measure.scores.copy()
+            )
 
-        iteration = 0
-        for iteration, (i, sweep) in enumerate(moves, start=1):
-            placed = max(placed, i + 1)
-            theta[i] = self._place(target, kernel, i, theta[:placed], scores[:placed], sweep, rng)
-            scores[i] = target.score(theta[i : i + 1])[0]
-            require_finite(scores[i : i + 1], "the score", iteration, history.arrays())
-            info = history.add(score=np.abs(scores[:placed].sum(axis=0)).max() / placed)
-            if callback is not None and callback(iteration, len(moves), current, info):
+        for iteration, i in enumerate(self._order(measure, kept, n, history), start=1):
+            new = i == measure.size
+            own, drift = self._field(kernel, measure, i)
+            if new and cached is not None:
+                # Algorithm 7: the cached particle where the field is weakest comes first.
+                field = own * kernel.self_term(starts[i:], cached[i:]) + drift(starts[i:])
+                first = i + np.argmin(np.einsum("ij,ij->i", field, field))
+                starts[[i, first]], cached[[i, first]] = starts[[first, i]], cached[[first, i]]
+            y = (starts if new else measure.points)[i : i + 1]
+            n_steps = self.max_iter_oracle if new else self.max_iter_sweep
+            y = self._ascend(target, kernel, own, drift, y, n_steps, rng, map)
+            score = target.score(y)
+            require_finite(score, "the score", iteration, history.arrays())
+            measure.put(i, y[0], score[0])
+            if self.weights == "line-search" and new:
+                measure.search(i)
+            elif self.weights == "fully-corrective":
+                measure.correct()
+            residuals = stein_residuals(measure.points, measure.scores, measure.weights)
+            info = history.add(
+                residual=max(residuals.mean.max(), 0.5 * residuals.spread.max()),
+                ksd=measure.ksd(),
+                n_particles=measure.size,
+            )
+            if callback is not None and callback(iteration, total, current, info):
                 break
+        if self.weights == "stein":
+            measure.correct()
         # With minibatches too, each frozen score is of all rows.
-        return ParticlePosterior(
-            theta[:placed], scores=scores[:placed], history=history.arrays(), n_iter=iteration
-        )
+        posterior = current()
+        posterior.history, posterior.n_iter = history.arrays(), iteration
+        return posterior
 
-    def _place(self, target, kernel, i, theta, scores, sweep, rng):
-        """Ascend the field of the other particles and of particle ``i`` itself from where it is."""
-        y, present = theta[i : i + 1], np.arange(len(theta)) != i
-        n_steps = self.max_iter_sweep if sweep else self.max_iter_oracle
-        own = 1.0 / len(theta)
-        points, frozen = theta[present], scores[present]
-        adam = Adam(self.learning_rate, n_steps)
-        for _ in range(n_steps):
-            field = own * kernel.self_term(y, target.score(y, draw_rows(target, rng)))
-            if len(points):
-                field += (1.0 - own) * kernel.drift(y, points, frozen)
-            y = y + adam.step(field)
-        return y[0]
+    def _starts(self, target, rng, n, init, map):
+        """Where the search for each particle begins, shape (n, dim)."""
+        starts = starting_particles(target, rng, n, init)
+        if init is not None:
+            return starts
+        if self.init == "prior":
+            return target.sample_prior(rng, n)
+        if self.init == "map":
+            mode = np.zeros((1, target.dim))
+            starts[:1] = mode if target.start is None else target.start.forward(mode)
+        if self.init == "svgd":
+            engine = SVGD(n, kernel=self.kernel, batch_size=self.batch_size, **_CACHE)
+            return engine.run(target, rng, init=starts, map=map).particles
+        return starts
+
+    def _order(self, measure, kept, n, history):
+        """The particles to place: new ones, until there are enough, then those of the sweeps."""
+        while measure.size < n and not (
+            self.tol is not None and measure.size and history.last("residual") < self.tol
+        ):
+            yield measure.size
+        first = kept if measure.size > kept else 0
+        for _ in range(self.n_sweeps):
+            yield from range(first, measure.size)
+
+    def _field(self, kernel, measure, i):
+        """The weight of the own term of particle ``i``, and the drift that the others exert."""
+        others = np.arange(measure.size) != i
+        points, scores = measure.points[others], measure.scores[others]
+        own = 1.0 / (len(points) + 1) if self.self_term else 0.0
+        weights = measure.weights[others]
+        if not weights.any():
+            weights = np.ones(len(points))
+
+        def drift(y):
+            if not len(points):
+                return np.zeros_like(y)
+            return (1.0 - own) * kernel.drift(y, points, scores, weights / weights.sum())
+
+        return own, drift
+
+    def _ascend(self, target, kernel, own, drift, y, n_steps, rng, map):
+        """The particle that the search from ``y`` of shape (1, dim) finds."""
+
+        def search(block, rng):
+            def field(part):
+                point = y.copy()
+                point[:, block] = part
+                direction = drift(point)
+                if own:
+                    score = target.score(point, draw_rows(target, rng))
+                    direction += own * kernel.self_term(point, score)
+                return direction[:, block]
+
+            return ascend(field, y[:, block], self.learning_rate, n_steps, target.stochastic)
+
+        if self.n_blocks == 1:
+            return search(slice(None), rng)
+        blocks = np.array_split(np.arange(target.dim), min(self.n_blocks, target.dim))
+        return np.concatenate(list(map(search, blocks, rng.spawn(len(blocks)))), axis=1)

@@ -23,7 +23,15 @@ from skstein import (
     BayesianLogisticRegression,
     BayesianProbitRegression,
 )
-from skstein.inference import FWSS, PMD, PMFVB, SVGD, KSDThinnedMCMC, LaplaceDraws
+from skstein.inference import (
+    FWSS,
+    PMD,
+    PMFVB,
+    SVGD,
+    KSDThinnedMCMC,
+    LaplaceDraws,
+    SteinPoints,
+)
 
 # Whether a fit this short converges is not the question here.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -35,6 +43,7 @@ ENGINES = {
     "pmfvb": (PMFVB(n_particles=20, max_iter=12), None),
     "fwss": (FWSS(n_particles=6, n_sweeps=1, max_iter_oracle=3, max_iter_sweep=2), 12),
     "svgd": (SVGD(n_particles=10, max_iter=7), 7),
+    "stein-points": (SteinPoints(n_particles=8, n_warmup=10), 8),
     "ksd-mcmc": (KSDThinnedMCMC(n_particles=20, n_chains=4, n_warmup=30, n_draws=40), None),
     "laplace": (LaplaceDraws(n_particles=20), 1),
 }

@@ -10,7 +10,16 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, ParticlePosterior, infer
-from skstein.inference import ENGINES, FWSS, PMD, PMFVB, SVGD, KSDThinnedMCMC, resolve_engine
+from skstein.inference import (
+    ENGINES,
+    FWSS,
+    PMD,
+    PMFVB,
+    SVGD,
+    KSDThinnedMCMC,
+    SteinPoints,
+    resolve_engine,
+)
 from skstein.targets import LinearTarget, LogisticTarget, Target
 
 every_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -28,6 +37,7 @@ ALLOWED = {
     "pmfvb": 5 / np.sqrt(2000),
     "fwss": 0.05,
     "svgd": 0.05,
+    "stein-points": 0.2,
     "ksd-mcmc": 5 / np.sqrt(2000),
     "laplace": 5 / np.sqrt(500),
 }
@@ -37,6 +47,7 @@ SHORT = {
     "pmfvb": PMFVB(n_particles=20, n_warmup=24, n_snapshots=5, max_iter=40),
     "fwss": FWSS(n_particles=10, max_iter_oracle=5, max_iter_sweep=5),
     "svgd": SVGD(n_particles=20, max_iter=10),
+    "stein-points": SteinPoints(n_particles=10, n_warmup=20),
     "ksd-mcmc": KSDThinnedMCMC(n_particles=20, n_draws=40, max_draws=80, n_warmup=20),
     "laplace": "laplace",
 }
@@ -127,7 +138,7 @@ def test_the_number_of_jobs_changes_nothing(engine, rng, seed):
         assert_array_equal(posterior.weights, expected.weights)
 
 
-@iterative
+@pytest.mark.parametrize("engine", ["pmd", "pmfvb", "fwss", "svgd", "ksd-mcmc"])
 @may_warn
 def test_init_is_where_the_particles_start(engine, seed):
     """After next to no iterations they are still near it, in the target's own coordinates."""

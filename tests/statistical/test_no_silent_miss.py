@@ -138,6 +138,7 @@ def test_particles_that_cannot_arrive_are_reported(engine, seed):
         "pmfvb": {"n_warmup": 24, "max_iter": 26},
         "fwss": {"max_iter_oracle": 2, "n_sweeps": 0},
         "svgd": {"max_iter": 2},
+        "stein-points": {"n_warmup": 5},
         "ksd-mcmc": {"n_warmup": 5, "n_draws": 20, "max_draws": 20},
         "laplace": {},
     }

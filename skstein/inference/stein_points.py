@@ -1,0 +1,197 @@
+"""Stein points: particles chosen one at a time, each the best of a few candidates.
+
+The next point minimises the kernel Stein discrepancy together with those chosen ("greedy"), or the
+Stein kernel's mean over them ("herding", kernel herding in the Stein kernel's own space, where the
+target's embedding is zero). Differs from the papers in the coordinates, which `infer` whitens, and
+in the kernel's scale, which grows with the dimension.
+"""
+
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.optimize import minimize
+
+from .._validation import Interval, StrOptions
+from ..diagnostics import split_rhat
+from ..kernels import IMQ, Kernel
+from ..posterior import ParticlePosterior
+from ..samplers import HMC
+from .base import N_PARTICLES, Engine, History, automatic, require_finite
+
+_N_CHAINS = 4
+_ENOUGH_DRAWS = 8  # of each chain, for R-hat
+
+
+class SteinPoints(Engine):
+    """Stein points, greedy or by herding.
+
+    Parameters
+    ----------
+    n_particles : int or "auto", default="auto"
+        ``max(100, 2 dim)``, at most 500, for "auto". One point may be chosen more than once.
+    kernel : Kernel, default=None
+        ``IMQ()`` by default.
+    selection : {"greedy", "herding"}, default="greedy"
+        What the next point minimises: ``k0(x, x) / 2 + sum_i k0(x_i, x)``, the discrepancy of all
+        points, or the sum alone.
+    candidates : {"chain", "gaussian", "nelder-mead"}, default="chain"
+        Where candidates come from: Hamiltonian Monte Carlo, which goes on between the points; the
+        Gaussian start; or the Gaussian start and a Nelder-Mead search from the best of them, for a
+        handful of coordinates.
+    n_candidates : int, default=8
+        Candidates for each point; with "nelder-mead" also the most evaluations of its search, in
+        units of the dimension.
+    n_warmup : int, default=100
+        Iterations before the first candidates of a chain.
+    max_rhat : float, default=1.05
+        Warn when the split R-hat of a coordinate over the chains' candidates is above it.
+    whiten, one_sided : bool, default=True
+        Work in whitened coordinates, with one-sided coordinates straightened.
+
+    References
+    ----------
+    Chen, Mackey, Gorham, Briol & Oates (2018), "Stein points"; with chains, Chen, Barp, Briol,
+    Gorham, Girolami, Mackey & Oates (2019), "Stein point Markov chain Monte Carlo".
+
+    Examples
+    --------
+    >>> from skstein import BayesianLogisticRegression
+    >>> from skstein.inference import SteinPoints
+    >>> model = BayesianLogisticRegression(inference=SteinPoints(n_particles=50))
+    """
+
+    _parameter_constraints = {
+        "n_particles": N_PARTICLES,
+        "kernel": [None, Kernel],
+        "selection": [StrOptions({"greedy", "herding"})],
+        "candidates": [StrOptions({"chain", "gaussian", "nelder-mead"})],
+        "n_candidates": [Interval(Integral, 1, None, closed="left")],
+        "n_warmup": [Interval(Integral, 0, None, closed="left")],
+        "max_rhat": [Interval(Real, 1, None, closed="neither")],
+        "whiten": ["boolean"],
+        "one_sided": ["boolean"],
+    }
+    minibatch = None
+
+    def __init__(
+        self,
+        n_particles="auto",
+        *,
+        kernel=None,
+        selection="greedy",
+        candidates="chain",
+        n_candidates=8,
+        n_warmup=100,
+        max_rhat=1.05,
+        whiten=True,
+        one_sided=True,
+    ):
+        self.n_particles = n_particles
+        self.kernel = kernel
+        self.selection = selection
+        self.candidates = candidates
+        self.n_candidates = n_candidates
+        self.n_warmup = n_warmup
+        self.max_rhat = max_rhat
+        self.whiten = whiten
+        self.one_sided = one_sided
+
+    def stays_near_start(self, target):
+        return self.candidates != "chain"
+
+    def n_rounds(self, target):
+        return automatic(self.n_particles, target.dim)
+
+    def run(self, target, rng, *, init=None, map=map, callback=None):
+        n = automatic(self.n_particles, target.dim)
+        theta, scores = np.empty((n, target.dim)), np.empty((n, target.dim))
+        draws = []
+        propose = self._proposer(target, rng, init, draws)
+        own = 0.5 if self.selection == "greedy" else 0.0
+        history, squared, kernel = History(), 0.0, None
+
+        def current():
+            return ParticlePosterior(theta[:iteration].copy(), scores=scores[:iteration].copy())
+
+        for iteration in range(1, n + 1):
+            points, their_scores = propose()
+            require_finite(their_scores, "the score", iteration, history.arrays())
+            if kernel is None:
+                kernel = (IMQ() if self.kernel is None else self.kernel).fixed(points)
+
+            def objective(x, sx, kernel=kernel, chosen=iteration - 1):
+                value = own * kernel.stein_diagonal(x, sx)
+                if chosen:
+                    table = kernel.stein_matrix(x, sx, theta[:chosen], scores[:chosen])
+                    value = value + table.sum(axis=1)
+                return value
+
+            best = np.argmin(objective(points, their_scores))
+            x, sx = points[best], their_scores[best]
+            if self.candidates == "nelder-mead":
+                x, sx = self._searched(target, objective, x, sx)
+            theta[iteration - 1], scores[iteration - 1] = x, sx
+            diagonal = kernel.stein_diagonal(x[None], sx[None])[0]
+            cross = objective(x[None], sx[None])[0] - own * diagonal
+            squared += diagonal + 2.0 * cross
+            info = history.add(ksd=np.sqrt(max(squared, 0.0)) / iteration)
+            if callback is not None and callback(iteration, n, current, info):
+                break
+        posterior = current()
+        posterior.history, posterior.n_iter = history.arrays(), iteration
+        if draws:
+            self._judge_chains(posterior, np.concatenate(draws, axis=1))
+        return posterior
+
+    def _judge_chains(self, posterior, draws):
+        if draws.shape[1] < _ENOUGH_DRAWS:
+            problem = f"{draws.shape[1]} draws of each chain are too few to judge the candidates"
+        else:
+            rhat = split_rhat(draws)
+            posterior.diagnostics["rhat"] = rhat
+            if rhat.max() <= self.max_rhat:
+                return
+            problem = (
+                f"the largest R-hat of the candidates' chains is {rhat.max():.3f} (above "
+                f"{self.max_rhat})"
+            )
+        posterior.converged = False
+        posterior.diagnostics["message"] = (
+            f"{problem}. Raise n_particles, n_candidates or n_warmup, and look for separated modes."
+        )
+
+    def _proposer(self, target, rng, init, kept):
+        """A function that returns candidates and their scores; draws of chains are ``kept``."""
+        if self.candidates == "chain":
+            sampler = HMC()
+            start = target.sample_start(rng, _N_CHAINS)
+            if init is not None:
+                start = np.resize(init, start.shape)
+            chains = sampler.warm_up(target, self.n_warmup, start, rng)
+            n_draws = -(-self.n_candidates // _N_CHAINS)
+
+            def propose():
+                _, draws, scores, _ = sampler.draw(target, n_draws, chains)
+                kept.append(draws)
+                return draws.reshape(-1, target.dim), scores.reshape(-1, target.dim)
+
+        else:
+
+            def propose():
+                points = target.sample_start(rng, self.n_candidates)
+                return points, target.score(points)
+
+        return propose
+
+    def _searched(self, target, objective, x, sx):
+        """The point that a Nelder-Mead search from ``x`` finds, and its score."""
+
+        def value(point):
+            result = objective(point[None], target.score(point[None]))[0]
+            return result if np.isfinite(result) else np.inf
+
+        options = {"maxfev": self.n_candidates * len(x), "xatol": 1e-3, "fatol": 1e-3}
+        found = minimize(value, x, method="Nelder-Mead", options=options)
+        if not found.fun < objective(x[None], sx[None])[0]:
+            return x, sx
+        return found.x, target.score(found.x[None])[0]
