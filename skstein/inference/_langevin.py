@@ -1,12 +1,14 @@
 """Langevin moves of many particles at once, in whitened coordinates."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 
-from ..samplers.hmc import quantized
+from ..samplers import MALA, Chains
+from ..samplers._adapt import quantized
 
-_ACCEPTANCE = 0.57  # optimal for MALA (Roberts & Rosenthal 1998)
+_MALA = MALA()
 
 
 class Diverged(Exception):
@@ -81,35 +83,27 @@ class AdjustedLangevin:
     """
 
     def __init__(self, theta, step_size, evaluator, rng):
-        self.theta, self.step_size, self.acceptance = theta, step_size, np.nan
-        self._log_step = math.log(step_size)
-        self._evaluator, self._rng = evaluator, rng
-        self._value, self._score = evaluator(theta)
-        self._adapted = 0
+        self.step_size, self.acceptance = step_size, np.nan
+        self._log_step, self._adapted = math.log(step_size), 0
+        self._target = SimpleNamespace(log_density_and_score=evaluator)
+        self._chains = Chains(theta, *evaluator(theta), math.sqrt(step_size), rng)
+
+    @property
+    def theta(self):
+        return self._chains.theta
 
     def step(self, warmup):
         """Move once; return the state after the move as (theta, log density, score).
 
         During ``warmup`` the step size is adapted to the acceptance rate; then it is frozen.
         """
-        h, theta = self.step_size, self.theta
-        noise = self._rng.standard_normal(theta.shape)
-        proposal = theta + 0.5 * h * self._score + math.sqrt(h) * noise
-        with np.errstate(over="ignore", invalid="ignore"):
-            value, score = self._evaluator(proposal)
-            back = theta - proposal - 0.5 * h * score
-            change = value - self._value
-            change += 0.5 * (
-                np.einsum("ij,ij->i", noise, noise) - np.einsum("ij,ij->i", back, back) / h
-            )
-        change = np.where(np.isfinite(change), change, -np.inf)
-        accept = np.log(self._rng.random(len(theta))) < change
-        self.theta = np.where(accept[:, None], proposal, theta)
-        self._score = np.where(accept[:, None], score, self._score)
-        self._value = np.where(accept, value, self._value)
-        self.acceptance = np.exp(np.minimum(0.0, change)).mean()
+        chains = self._chains
+        self.acceptance = _MALA.move(self._target, chains)
         if warmup:
             self._adapted += 1
-            self._log_step += 2 * (self.acceptance - _ACCEPTANCE) / math.sqrt(self._adapted)
+            # So many particles measure the rate well: a plain Robbins-Monro step is quick enough.
+            excess = self.acceptance - _MALA.acceptance
+            self._log_step += 2 * excess / math.sqrt(self._adapted)
             self.step_size = quantized(math.exp(self._log_step))
-        return self.theta, self._value, self._score
+            chains.step_size = math.sqrt(self.step_size)
+        return chains.theta, chains.log_density, chains.score

@@ -1,8 +1,16 @@
-"""Markov chains that feed KSD thinning: batched over chains, in whitened coordinates."""
+"""Markov chains that feed KSD thinning: batched over chains, in white or nearly white coordinates.
 
+A sampler has ``warm_up(target, n_iterations, theta, rng) -> chains`` and
+``draw(target, n_draws, chains) -> (chains, draws, scores, acceptance)``. It holds parameters only;
+the `Chains` hold all that changes, so that drawing can go on from them at any later time.
+"""
+
+from .base import Chains
 from .hmc import HMC
+from .mala import MALA
+from .rwm import RWM
 from .sgld import SGLD
 
-SAMPLERS = {"hmc": HMC, "sgld": SGLD}
+SAMPLERS = {"rwm": RWM, "mala": MALA, "hmc": HMC, "sgld": SGLD}
 
-__all__ = ["HMC", "SAMPLERS", "SGLD"]
+__all__ = ["HMC", "MALA", "RWM", "SAMPLERS", "SGLD", "Chains"]

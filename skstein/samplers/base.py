@@ -1,0 +1,173 @@
+"""What samplers with an acceptance step share: the warm-up, the step itself, and drawing.
+
+A sampler moves a batch of chains, so that every gradient is one batched call. Its own part is the
+proposal; the rest is here. Chains that one sampler has warmed up hold all that it needs to go on.
+"""
+
+from abc import ABCMeta, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ._adapt import DualAveraging, Metric, ends_window
+
+
+@dataclass
+class Chains:
+    """What the next draw needs.
+
+    Attributes
+    ----------
+    theta, score : ndarray of shape (chains, dim)
+    log_density : ndarray of shape (chains,)
+        Not kept by `SGLD`.
+    step_size : float
+    rng : numpy.random.Generator
+    metric : Metric
+        Linear coordinates in which the chains move; `step_size` is in their units.
+    noise : ndarray of shape (chains, dim) or None
+        Of the last step of `SGLD`.
+    """
+
+    theta: np.ndarray
+    log_density: np.ndarray
+    score: np.ndarray
+    step_size: float
+    rng: np.random.Generator
+    metric: Metric = field(default_factory=Metric)
+    noise: np.ndarray | None = None
+
+
+class Metropolis(BaseEstimator, metaclass=ABCMeta):
+    """Base class of samplers that accept or reject.
+
+    A subclass has the parameters ``acceptance``, ``step_size``, ``thinning`` and ``adapt_metric``,
+    and writes ``_propose``.
+    """
+
+    @abstractmethod
+    def _propose(self, target, chains):
+        """Where each chain would go next.
+
+        Returns
+        -------
+        theta : ndarray of shape (chains, dim)
+        log_density : ndarray of shape (chains,)
+        score : ndarray of shape (chains, dim) or None
+            None if the proposal did not need it.
+        log_ratio : ndarray of shape (chains,)
+            Logarithm of the acceptance ratio.
+        """
+
+    def _first_step(self, dim):
+        return self.step_size
+
+    def warm_up(self, target, n_iterations, theta, rng):
+        """Adapt the step size and the metric.
+
+        Parameters
+        ----------
+        target : Target
+            With an exact score.
+        n_iterations : int
+            Each of ``thinning`` moves, as a draw is.
+        theta : ndarray of shape (chains, dim)
+            Where the chains start.
+        rng : numpy.random.Generator
+            Used by these chains from now on.
+
+        Returns
+        -------
+        Chains
+
+        Raises
+        ------
+        ValueError
+            If the target's scores are noisy, or a parameter is wrong.
+        FloatingPointError
+            If the log density or its score is not finite where a chain starts.
+        """
+        self._validate_params()
+        if target.stochastic:
+            raise ValueError(
+                f'{type(self).__name__} cannot use minibatches: use sampler="sgld" with batch_size.'
+            )
+        theta = np.array(theta, dtype=float)
+        log_density, score = target.log_density_and_score(theta)
+        bad = ~(np.isfinite(log_density) & np.isfinite(score).all(axis=1))
+        if bad.any():
+            raise FloatingPointError(
+                f"the log density or its score is not finite where chain {np.flatnonzero(bad)[0]} "
+                "starts; give other starting points (init)."
+            )
+        adaptation = DualAveraging(self._first_step(target.dim), self.acceptance)
+        chains = Chains(theta, log_density, score, adaptation.step_size, rng)
+        window = []
+        for iteration in range(1, n_iterations + 1):
+            for _ in range(self.thinning):
+                adaptation.update(self.move(target, chains))
+                chains.step_size = adaptation.step_size
+            if not self.adapt_metric:
+                continue
+            window.append((chains.theta, chains.score))
+            if ends_window(iteration, n_iterations):
+                states, scores = (np.concatenate(parts) for parts in zip(*window, strict=True))
+                chains.metric, window = chains.metric.refined(states, scores), []
+                adaptation = DualAveraging(self._first_step(target.dim), self.acceptance)
+                chains.step_size = adaptation.step_size
+        adaptation.freeze()
+        chains.step_size = adaptation.step_size
+        return chains
+
+    def draw(self, target, n_draws, chains):
+        """Draw from the chains.
+
+        Parameters
+        ----------
+        target : Target
+        n_draws : int
+        chains : Chains
+            Advanced.
+
+        Returns
+        -------
+        chains : Chains
+        draws, scores : ndarray of shape (chains, n_draws, dim)
+        acceptance : float
+            Mean acceptance probability.
+        """
+        draws = np.empty((len(chains.theta), n_draws, target.dim))
+        scores, acceptance = np.empty_like(draws), 0.0
+        for t in range(n_draws):
+            for _ in range(self.thinning):
+                acceptance += self.move(target, chains) / (n_draws * self.thinning)
+            draws[:, t], scores[:, t] = chains.theta, chains.score
+        return chains, draws, scores, acceptance
+
+    def move(self, target, chains):
+        """Move every chain once, or leave it where it is.
+
+        Parameters
+        ----------
+        target : Target
+        chains : Chains
+            Advanced.
+
+        Returns
+        -------
+        acceptance : float
+            Mean acceptance probability.
+        """
+        theta, log_density, score, log_ratio = self._propose(target, chains)
+        # A proposal that ran off to where the density overflows is rejected, not an error.
+        log_ratio = np.where(np.isfinite(log_ratio), log_ratio, -np.inf)
+        accept = np.log(chains.rng.random(len(log_ratio))) < log_ratio
+        if score is None:
+            score = chains.score.copy()
+            if accept.any():
+                score[accept] = target.score(theta[accept])
+        chains.theta = np.where(accept[:, None], theta, chains.theta)
+        chains.score = np.where(accept[:, None], score, chains.score)
+        chains.log_density = np.where(accept, log_density, chains.log_density)
+        return np.exp(np.minimum(0.0, log_ratio)).mean()

@@ -1,0 +1,64 @@
+"""The Metropolis-adjusted Langevin algorithm, one gradient a move.
+
+A Langevin step of size h, accepted or rejected, is Hamiltonian Monte Carlo with a single leapfrog
+step of size sqrt(h) (Neal 2011, section 5.2), and that is how it is written: the kinetic energies
+at both ends are the two proposal densities of the acceptance ratio.
+"""
+
+from numbers import Integral, Real
+
+from .._validation import Interval
+from .base import Metropolis
+from .hmc import leapfrog
+
+
+class MALA(Metropolis):
+    """Metropolis-adjusted Langevin chains.
+
+    Parameters
+    ----------
+    acceptance : float, default=0.57
+        Acceptance probability that the step size is adapted to; optimal in many dimensions.
+    step_size : float, default=0.8
+        First guess of the standard deviation of a proposal, the root of the usual h; kept where
+        there is no warm-up.
+    thinning : int, default=4
+        One state in this many is kept as a draw, which then costs about as much as one of `HMC`.
+    adapt_metric : bool, default=True
+        Learn the linear coordinates to move in from the warm-up.
+
+    References
+    ----------
+    Roberts & Tweedie (1996), "Exponential convergence of Langevin distributions and their discrete
+    approximations".
+
+    Roberts & Rosenthal (1998), "Optimal scaling of discrete approximations to Langevin diffusions".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein import LogDensity
+    >>> from skstein.samplers import MALA
+    >>> target = LogDensity(lambda t: -0.5 * (t**2).sum(1), score=lambda t: -t, dim=3)
+    >>> sampler, rng = MALA(), np.random.default_rng(0)
+    >>> chains = sampler.warm_up(target, 100, rng.normal(size=(4, 3)), rng)
+    >>> chains, draws, scores, acceptance = sampler.draw(target, 250, chains)
+    >>> bool(abs(acceptance - 0.57) < 0.1), bool(abs(draws.std() - 1) < 0.1)
+    (True, True)
+    """
+
+    _parameter_constraints = {
+        "acceptance": [Interval(Real, 0, 1, closed="neither")],
+        "step_size": [Interval(Real, 0, None, closed="neither")],
+        "thinning": [Interval(Integral, 1, None, closed="left")],
+        "adapt_metric": ["boolean"],
+    }
+
+    def __init__(self, acceptance=0.57, *, step_size=0.8, thinning=4, adapt_metric=True):
+        self.acceptance = acceptance
+        self.step_size = step_size
+        self.thinning = thinning
+        self.adapt_metric = adapt_metric
+
+    def _propose(self, target, chains):
+        return leapfrog(target, chains, 1)
