@@ -6,6 +6,7 @@ descent, or MCMC thinned by its kernel Stein discrepancy.
 """
 
 from .checks import check_target
+from .gaussian_process import SparseGPRegressor
 from .inference import infer
 from .linear_model import (
     BayesianLinearRegression,
@@ -24,6 +25,7 @@ __all__ = [
     "BayesianProbitRegression",
     "LogDensity",
     "ParticlePosterior",
+    "SparseGPRegressor",
     "check_target",
     "infer",
     "predictive",

@@ -5,11 +5,13 @@ predictions are averages over them: an estimator only says, in `_particle_output
 each particle predicts for a block of rows, and the mixins below do the averaging block by block.
 """
 
+from contextlib import contextmanager
+
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin
-from sklearn.utils import Bunch, check_consistent_length, column_or_1d
+from sklearn.utils import Bunch, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._blocks import row_blocks
@@ -76,29 +78,39 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         event = {"estimator": self, "X": X, "y": y, "metadata": metadata}
         n_rounds = getattr(self.inference_, "n_rounds", lambda target: None)(target)
-        context = self._init_callback_context(max_subtasks=n_rounds)
-        context.call_on_fit_task_begin(**event)
-        lines = [ProgressLines(type(self).__name__)] if self.verbose else []
-        tasks = [RoundTasks(context, event, attributes)] if has_callbacks(self) else []
         previous = getattr(self, "posterior_", None) if self.warm_start else None
         if previous is not None and previous.names != tuple(target.names):
             raise ValueError(
                 "warm_start=True goes on with the same features and classes as the fit before; "
                 "these have other names or another number. Fit with warm_start=False."
             )
-        posterior = infer(
-            target,
-            self.inference_,
-            init=None if previous is None else previous.pulled(bijection),
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-            callback=between_rounds(*lines, *tasks) if lines or tasks else None,
-        )
-        vars(self).update(attributes(posterior))
+        with self._rounds(n_rounds, event, attributes) as callback:
+            posterior = infer(
+                target,
+                self.inference_,
+                init=None if previous is None else previous.pulled(bijection),
+                random_state=self.random_state,
+                n_jobs=self.n_jobs,
+                callback=callback,
+            )
+            vars(self).update(attributes(posterior))
+        return self
+
+    @contextmanager
+    def _rounds(self, n_rounds, event, attributes):
+        """Tell scikit-learn's callbacks of a fit; gives what is to be called after each round.
+
+        `event` is what every hook is told, and ``attributes(posterior)`` gives the attributes of an
+        estimator fitted with that posterior.
+        """
+        context = self._init_callback_context(max_subtasks=n_rounds)
+        context.call_on_fit_task_begin(**event)
+        lines = [ProgressLines(type(self).__name__)] if self.verbose else []
+        tasks = [RoundTasks(context, event, attributes)] if has_callbacks(self) else []
+        yield between_rounds(*lines, *tasks) if lines or tasks else None
         for task in tasks:
             task.close()
         context.call_on_fit_task_end(**event, reconstruction_attributes={})
-        return self
 
     def _summaries(self, posterior):
         """The fitted attributes that summarise `posterior`, by name."""
@@ -324,8 +336,9 @@ class BayesianClassifierMixin(ClassifierMixin):
 class BayesianRegressorMixin(RegressorMixin):
     """Predictions of a regressor whose outcome is normal given a particle: a mixture of normals.
 
-    The estimator's ``_particle_outputs(X, theta)`` returns the means, of shape (n, m), and the
-    variances of the noise, of shape (m,).
+    The estimator's ``_particle_outputs(X, theta)`` returns the means, of shape (n, m), or
+    (n, n_targets, m) where there are several outcomes, and the variances around them, of any shape
+    that broadcasts against the means.
     """
 
     _n_outputs = 1
@@ -354,24 +367,32 @@ class BayesianRegressorMixin(RegressorMixin):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), or (n_samples, n_targets) for several outcomes
 
         Returns
         -------
         log_predictive : ndarray of shape (n_samples,)
-            Natural logarithm of a density per unit of y.
+            Natural logarithm of a density per unit of y; of the joint density of all outcomes.
 
         Raises
         ------
         ValueError
-            If ``y`` has another length than X.
+            If ``y`` has another length than X, or another number of outcomes than in `fit`.
         """
-        y = column_or_1d(y, dtype=np.float64)
+        if self._n_outputs == 1:
+            y = column_or_1d(y, dtype=np.float64)
+        else:
+            y = check_array(y, dtype=np.float64)
+            if y.shape[1] != self._n_outputs:
+                raise ValueError(
+                    f"y has {y.shape[1]} columns, but the fit was on {self._n_outputs} outcomes."
+                )
         check_consistent_length(X, y)
         result = []
         for rows, (means, variances), weights in self._row_outputs(X):
-            standard = (y[rows, None] - means) ** 2 / variances + np.log(2 * np.pi * variances)
-            result.append(logsumexp(-0.5 * standard, axis=1, b=weights))
+            standard = (y[rows, ..., None] - means) ** 2 / variances + np.log(2 * np.pi * variances)
+            joint = standard.reshape(len(standard), -1, len(weights)).sum(axis=1)
+            result.append(logsumexp(-0.5 * joint, axis=1, b=weights))
         return np.concatenate(result)
 
     def predict_quantiles(self, X, q):
@@ -469,10 +490,15 @@ class BayesianRegressorMixin(RegressorMixin):
         def moments(outputs, weights):
             means, variances = outputs
             mean = means @ weights
-            between = np.square(means - mean[:, None]) @ weights
-            return np.column_stack([mean, between, np.full_like(mean, variances @ weights)])
+            between = np.square(means - mean[..., None]) @ weights
+            return np.stack([mean, between, np.full_like(mean, variances @ weights)], axis=1)
 
-        return self._over_rows(X, moments).T
+        return np.moveaxis(self._over_rows(X, moments), 1, 0)
+
+
+    def _row_noises(self, X):
+        """As `_row_outputs`, of components so fine that the variances are those of the noise."""
+        return self._row_outputs(X)
 
 
 def _ends(level):

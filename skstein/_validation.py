@@ -10,6 +10,7 @@ __all__ = [
     "Interval",
     "StrOptions",
     "check_fractions",
+    "check_kernel_bounds",
     "check_sample_weight",
     "has_callbacks",
     "validated",
@@ -30,6 +31,11 @@ def check_fractions(values, name):
     if fractions.ndim != 1 or not np.all((fractions >= 0.0) & (fractions <= 1.0)):
         raise ValueError(f"{name} must be one or several numbers from 0 to 1; got {values!r}.")
     return fractions
+
+
+def check_kernel_bounds(kernel):
+    """Warn of every hyper-parameter of a scikit-learn kernel that is at one of its bounds."""
+    kernel._check_bounds_params()
 
 
 def has_callbacks(estimator):

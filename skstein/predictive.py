@@ -218,6 +218,11 @@ class _Outcome(_Direct):
         return self.estimator.predict(self.X, return_std=True)[1]
 
     def _transformed(self, transformer):
+        if self.estimator._n_outputs > 1:
+            raise TypeError(
+                "only a single outcome can be transformed; the regressor of "
+                f"TransformedTargetRegressor was fitted on {self.estimator._n_outputs}."
+            )
         return _TransformedOutcome(self, (transformer,))
 
 
@@ -292,7 +297,7 @@ class _TransformedOutcome(Predictive):
         Outcomes without an inverse are left out as long as they are rare.
         """
         moments = []
-        for _, (means, variances), weights in self.outcome.estimator._row_outputs(self.outcome.X):
+        for _, (means, variances), weights in self.outcome.estimator._row_noises(self.outcome.X):
             mass, mean, variance = self._particle_moments(means, np.sqrt(variances))
             weights = weights * mass
             defined = weights.sum(axis=1)

@@ -81,7 +81,7 @@ def mean_entropy(logits, weights):
 
 
 def normal_mixture_quantile(means, stds, weights, q):
-    """Quantiles of mixtures of normals, one mixture a row, by Newton steps in a shrinking bracket.
+    """Quantiles of mixtures of normals, by Newton steps in a shrinking bracket.
 
     The quantile of the mixture lies between the smallest and the largest quantile of its
     components, which brackets it. Above one half the upper tail is solved for, so that both tails
@@ -89,13 +89,16 @@ def normal_mixture_quantile(means, stds, weights, q):
 
     Parameters
     ----------
-    means : array of shape (n, m)
-    stds, weights : arrays of shape (m,)
+    means : array of shape (..., m)
+        The last axis runs over the components of a mixture.
+    stds : array that broadcasts against ``means``
+        Positive.
+    weights : array of shape (m,)
     q : array of shape (n_quantiles,), in [0, 1]
 
     Returns
     -------
-    quantiles : array of shape (n, n_quantiles)
+    quantiles : array of shape (..., n_quantiles)
 
     Examples
     --------
@@ -105,20 +108,21 @@ def normal_mixture_quantile(means, stds, weights, q):
     >>> normal_mixture_quantile(means, stds, weights, np.array([0.05, 0.95])).round(4)
     array([[-2.2845,  2.2845]])
     """
-    means, q = frozen(means), np.asarray(q, dtype=np.float64)
+    q = np.asarray(q, dtype=np.float64)
+    rows = means.reshape(-1, means.shape[-1])
     tail = np.minimum(q, 1.0 - q)
     z_tail = [NormalDist().inv_cdf(t) if t > 0.0 else -np.inf for t in tail]
-    quantiles = np.empty((means.shape[0], q.size))
+    quantiles = np.empty((len(rows), q.size))
     _normal_mixture_quantile(
-        means,
-        frozen(stds),
+        frozen(rows),
+        frozen(np.broadcast_to(stds, means.shape).reshape(rows.shape)),
         frozen(weights),
         frozen(tail),
         frozen(z_tail),
         frozen(np.where(q > 0.5, -1.0, 1.0)),
         quantiles,
     )
-    return quantiles
+    return quantiles.reshape(*means.shape[:-1], q.size)
 
 
 @compiled
@@ -234,10 +238,10 @@ def _mean_entropy_softmax(logits, weights, entropy):
 @compiled
 def _normal_mixture_quantile(means, stds, weights, tail, z_tail, sign, quantiles):
     n, m = means.shape
-    narrowest = stds[0]
-    for j in range(1, m):
-        narrowest = min(narrowest, stds[j])
     for i in range(n):
+        narrowest = stds[i, 0]
+        for j in range(1, m):
+            narrowest = min(narrowest, stds[i, j])
         for k in range(tail.shape[0]):
             if tail[k] == 0.0:
                 quantiles[i, k] = -sign[k] * math.inf
@@ -246,7 +250,7 @@ def _normal_mixture_quantile(means, stds, weights, tail, z_tail, sign, quantiles
             high = -math.inf
             for j in range(m):
                 if weights[j] > 0.0:
-                    end = sign[k] * means[i, j] + stds[j] * z_tail[k]
+                    end = sign[k] * means[i, j] + stds[i, j] * z_tail[k]
                     low = min(low, end)
                     high = max(high, end)
             x = 0.5 * (low + high)
@@ -256,9 +260,9 @@ def _normal_mixture_quantile(means, stds, weights, tail, z_tail, sign, quantiles
                 excess = -tail[k]
                 density = 0.0
                 for j in range(m):
-                    z = (x - sign[k] * means[i, j]) / stds[j]
+                    z = (x - sign[k] * means[i, j]) / stds[i, j]
                     excess += 0.5 * weights[j] * math.erfc(-z * math.sqrt(0.5))
-                    density += weights[j] / stds[j] * math.exp(-0.5 * z * z)
+                    density += weights[j] / stds[i, j] * math.exp(-0.5 * z * z)
                 density /= math.sqrt(2.0 * math.pi)
                 if excess > 0.0:
                     high = x

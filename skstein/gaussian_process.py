@@ -1,0 +1,735 @@
+"""Sparse Gaussian process regression by Particle Mirror Descent.
+
+The posterior of a sparse Gaussian process over (inducing inputs Z, inducing values) is carried by
+particles: each is a set of inducing inputs, drawn from the training inputs and never moved, beside
+the exact normal posterior of its inducing values (`skstein._inducing`). A mirror step changes both
+in closed form, and the particles' weights by what is left after the values are integrated out.
+After Dai, He, Dai & Song (2016), "Provable Bayesian inference via particle mirror descent",
+appendices F.1 and H.3. What differs:
+
+- the weights take the complete normaliser of each step; the paper's leaves out factors that depend
+  on Z;
+- a step is (rows of the batch) / (rows visited), in reshuffled epochs. As particles do not move,
+  steps add up exactly: after one epoch the posterior is that of all rows at once.
+
+Everything that `sklearn.gaussian_process.GaussianProcessRegressor` says of its predictions holds
+here too: the noise of a WhiteKernel belongs to the outcome, and ``alpha`` does not.
+"""
+
+import warnings
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+import scipy.optimize
+from sklearn.base import MultiOutputMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    CompoundKernel,
+    ConstantKernel,
+    Kernel,
+    WhiteKernel,
+)
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._blocks import row_blocks
+from ._estimator import BayesianEstimator, BayesianRegressorMixin
+from ._inducing import (
+    JITTER,
+    InducingPosterior,
+    SplitKernel,
+    log_marginal_likelihood,
+    row_batches,
+)
+from ._parallel import make_map, one_thread
+from ._random import as_generator
+from ._validation import Interval, StrOptions, check_kernel_bounds, validated
+from .inference.base import BATCH_SIZE, History
+from .inference.pmd import WeightedParticles, mirror_step
+from .linear_model import _check_magnitude, _location_and_scale
+from .posterior import ParticlePosterior
+
+_EPS = np.finfo(np.float64).eps
+_MOST_WEIGHT = 0.9  # of one particle, beyond which it stands alone
+_LEAST_POWER = 0.95  # of the likelihood
+_N_NODES = 20  # of the quadrature over the process where its outcome is transformed
+
+
+class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstimator):
+    """Sparse Gaussian process regression, averaged over sets of inducing inputs.
+
+    Each particle is a set of inducing inputs with the exact posterior of its inducing values, so
+    that a prediction is a mixture of normals. The cost is linear in the number of rows: about
+    ``n_particles * n_samples * n_inducing**2``. Kernels, noise and the methods that
+    :class:`~sklearn.gaussian_process.GaussianProcessRegressor` has mean the same as there.
+
+    Parameters
+    ----------
+    kernel : kernel instance, default=None
+        A kernel of :mod:`sklearn.gaussian_process.kernels`, for vectors. None is
+        ``ConstantKernel() * RBF() + WhiteKernel()``: unlike scikit-learn's default it has noise,
+        without which a sparse approximation explains nothing that it does not interpolate.
+    n_inducing : int, default=128
+        Inducing inputs of each particle. With no more distinct training inputs than that, all of
+        them are taken, as the only particle, and nothing is approximated.
+    n_particles : int, default=16
+        Sets of inducing inputs.
+    approximation : {"dtc", "fitc", "vfe"}, default="dtc"
+        What is made of the variance that the inducing values leave unexplained on the training
+        rows: it is left out (deterministic training conditional), taken as independent noise (fully
+        independent training conditional), or as a penalty (variational free energy).
+    alpha : float or ndarray of shape (n_samples,), default=1e-10
+        Noise variance of the training rows, beside that of a `WhiteKernel` in ``kernel``, in
+        squared units of the (normalised) y. It is not part of a predicted outcome, as in
+        scikit-learn: where predictions are to include the noise, give it as a `WhiteKernel`.
+    batch_size : int, default=None
+        Rows in a step, in reshuffled epochs; all rows by default.
+    max_iter : int, default=1
+        Epochs: passes over all rows. One is enough, unless ``step_size`` is given.
+    step_size : callable, default=None
+        ``step_size(t)``, in (0, 1], of step t = 0, 1, ...; by default the rows of the batch over
+        the rows visited, with which every epoch ends at the exact posterior of the weights.
+    optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
+        How the hyper-parameters of the kernel are chosen, by maximising `log_marginal_likelihood`.
+        None leaves them as they are. A callable ``optimizer(obj_func, initial_theta, bounds)``
+        returns ``theta_opt, func_min``; ``obj_func(theta, eval_gradient=True)`` is minimised, and
+        returns a gradient too if asked for it.
+    n_restarts_optimizer : int, default=0
+        Further runs of the optimiser, from log-uniform draws within the bounds.
+    n_optimizer_samples : int, default=1000
+        Training rows, drawn at random, on which hyper-parameters are chosen; all of them if there
+        are fewer.
+    normalize_y : bool, default=False
+        Whether to centre y and divide it by its standard deviation during the fit.
+    n_targets : int, default=None
+        Number of outcomes, for predictions before `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the inducing inputs, the batches and the optimiser's restarts.
+    n_jobs : int, default=None
+        Number of jobs, over particles; the result does not depend on it.
+    verbose : int, default=0
+        If positive, a line is printed for each tenth of the steps.
+
+    Attributes
+    ----------
+    posterior_ : ParticlePosterior
+        Weighted particles, each a set of inducing inputs row by row. Its log densities are the
+        particles' log marginal likelihoods.
+    inducing_inputs_ : ndarray of shape (n_particles, n_inducing, n_features)
+        The same, unravelled.
+    kernel_ : kernel instance
+        The kernel with the hyper-parameters that were chosen.
+    log_marginal_likelihood_value_ : float
+        `log_marginal_likelihood` at ``kernel_.theta``.
+    n_iter_ : int
+        Number of steps.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has any.
+
+    See Also
+    --------
+    sklearn.gaussian_process.GaussianProcessRegressor : The exact process, of cubic cost.
+
+    Notes
+    -----
+    With several outcomes the kernel and the inducing inputs are shared, and results have an axis of
+    length n_targets behind that of the rows.
+
+    References
+    ----------
+    Dai, He, Dai & Song (2016), "Provable Bayesian inference via particle mirror descent".
+    Quinonero-Candela & Rasmussen (2005), "A unifying view of sparse approximate Gaussian process
+    regression". Titsias (2009), "Variational learning of inducing variables in sparse Gaussian
+    processes".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein import SparseGPRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.linspace(0, 6, 500)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.2 * rng.normal(size=500)
+    >>> reg = SparseGPRegressor(n_inducing=20, random_state=0).fit(X, y)
+    >>> print(f"{np.sqrt(reg.kernel_.k2.noise_level):.1f}")
+    0.2
+    >>> mean, std = reg.predict([[1.0], [20.0]], return_std=True)
+    >>> print(f"{mean[0]:.1f}; {std[1] / std[0]:.0f} times as uncertain outside")
+    0.8; 4 times as uncertain outside
+    >>> reg.predict_interval(X[:3], level=0.9).shape
+    (3, 2)
+    """
+
+    _named_parameters = {}
+
+    _parameter_constraints = {
+        "kernel": [None, Kernel],
+        "n_inducing": [Interval(Integral, 1, None, closed="left")],
+        "n_particles": [Interval(Integral, 1, None, closed="left")],
+        "approximation": [StrOptions({"dtc", "fitc", "vfe"})],
+        "alpha": [Interval(Real, 0, None, closed="left"), np.ndarray],
+        "batch_size": BATCH_SIZE,
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "step_size": [callable, None],
+        "optimizer": [StrOptions({"fmin_l_bfgs_b"}), callable, None],
+        "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
+        "n_optimizer_samples": [Interval(Integral, 1, None, closed="left")],
+        "normalize_y": ["boolean"],
+        "n_targets": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        kernel=None,
+        *,
+        n_inducing=128,
+        n_particles=16,
+        approximation="dtc",
+        alpha=1e-10,
+        batch_size=None,
+        max_iter=1,
+        step_size=None,
+        optimizer="fmin_l_bfgs_b",
+        n_restarts_optimizer=0,
+        n_optimizer_samples=1000,
+        normalize_y=False,
+        n_targets=None,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.kernel = kernel
+        self.n_inducing = n_inducing
+        self.n_particles = n_particles
+        self.approximation = approximation
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.step_size = step_size
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.n_optimizer_samples = n_optimizer_samples
+        self.normalize_y = normalize_y
+        self.n_targets = n_targets
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+    @property
+    def inducing_inputs_(self):
+        particles = self.posterior_.particles
+        return particles.reshape(len(particles), -1, self.n_features_in_)
+
+    @property
+    def _n_outputs(self):
+        return len(self._y_scale) if hasattr(self, "_y_scale") else self.n_targets or 1
+
+    @validated
+    def fit(self, X, y):
+        """Choose the hyper-parameters, and find the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+
+        Returns
+        -------
+        self : SparseGPRegressor
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X or y is invalid, a row has no noise, or the kernel is not positive
+            definite.
+        """
+        given = {"estimator": self, "X": X, "y": y, "metadata": None}
+        kernel = _default_kernel() if self.kernel is None else clone(self.kernel)
+        if isinstance(kernel, CompoundKernel):
+            raise ValueError("kernel must be a single kernel; got a CompoundKernel.")
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        y = y.astype(np.float64).reshape(len(X), -1)
+        if self.n_targets is not None and self.n_targets != y.shape[1]:
+            raise ValueError(
+                f"y has {y.shape[1]} columns where n_targets={self.n_targets} says otherwise; "
+                "n_targets may be None."
+            )
+        _check_magnitude(X, "X")
+        _check_magnitude(y, "y")
+        alpha = self._row_noise(X, kernel)
+        center, scale = np.zeros(y.shape[1]), np.ones(y.shape[1])
+        if self.normalize_y:
+            center, scale = _location_and_scale(y, np.ones(len(y)))
+        y = (y - center) / scale
+
+        rng = as_generator(self.random_state)
+        inputs = self._draw_inputs(X, rng)
+        few = slice(None)
+        if len(X) > self.n_optimizer_samples:
+            few = rng.choice(len(X), self.n_optimizer_samples, replace=False)
+        self.kernel_ = kernel
+        self._y_center, self._y_scale = center, scale
+        self._optimizer_rows = inputs[0], X[few], y[few], alpha[few]
+        self.log_marginal_likelihood_value_ = self._choose_hyperparameters(rng)
+        try:
+            self._descend(inputs, X, y, alpha, rng, given)
+        except (np.linalg.LinAlgError, FloatingPointError) as error:
+            raise ValueError(
+                f"the kernel {self.kernel_} gives no finite, positive definite matrices for these "
+                "inputs: scale X, or raise alpha."
+            ) from error
+        return self
+
+    def _row_noise(self, X, kernel):
+        """``alpha`` of every row, checked."""
+        alpha = np.asarray(self.alpha, dtype=np.float64)
+        if alpha.ndim > 1 or alpha.size not in (1, len(X)):
+            raise ValueError(
+                "alpha must be a scalar or an array with same number of entries as y; got shape "
+                f"{alpha.shape} for {len(X)} rows."
+            )
+        alpha = np.broadcast_to(alpha, len(X))
+        noise = SplitKernel(kernel).noise(X) + alpha
+        if not (np.all(alpha >= 0.0) and np.all(noise > 0.0) and np.all(np.isfinite(noise))):
+            raise ValueError(
+                "alpha, and the noise of the kernel with it, must be finite and positive for every "
+                "row: raise alpha, or add a WhiteKernel to kernel."
+            )
+        return alpha
+
+    def _draw_inputs(self, X, rng):
+        """Inducing inputs of each particle, shape (n_particles, n_inducing, n_features)."""
+        distinct = np.unique(X, axis=0)
+        if len(distinct) <= self.n_inducing:
+            return distinct[None]
+        return np.stack(
+            [
+                distinct[rng.choice(len(distinct), self.n_inducing, replace=False)]
+                for _ in range(self.n_particles)
+            ]
+        )
+
+    def _choose_hyperparameters(self, rng):
+        """Set ``kernel_.theta``; return the log marginal likelihood there."""
+        kernel = self.kernel_
+        if self.optimizer is None or kernel.n_dims == 0:
+            return self.log_marginal_likelihood(kernel.theta, clone_kernel=False)
+
+        def objective(theta, eval_gradient=True):
+            result = self.log_marginal_likelihood(theta, eval_gradient, clone_kernel=False)
+            return (-result[0], -result[1]) if eval_gradient else -result
+
+        bounds = kernel.bounds
+        starts = [kernel.theta]
+        if self.n_restarts_optimizer:
+            if not np.isfinite(bounds).all():
+                raise ValueError(
+                    "n_restarts_optimizer > 0 requires that all bounds are finite: give finite "
+                    "bounds to every hyper-parameter of the kernel."
+                )
+            size = (self.n_restarts_optimizer, len(bounds))
+            starts.extend(rng.uniform(bounds[:, 0], bounds[:, 1], size))
+        with one_thread():
+            optima = [self._optimum(objective, start, bounds) for start in starts]
+        kernel.theta, least = min(optima, key=lambda optimum: optimum[1])
+        check_kernel_bounds(kernel)
+        return -least
+
+    def _optimum(self, objective, start, bounds):
+        """The best theta found from ``start``, and the objective there."""
+        if callable(self.optimizer):
+            return self.optimizer(objective, start, bounds=bounds)
+        result = scipy.optimize.minimize(
+            objective, start, method="L-BFGS-B", jac=True, bounds=bounds
+        )
+        if not result.success:
+            _warn(
+                f"the search for hyper-parameters ended early ({result.message.strip(' :')}): "
+                "normalise y, or raise the least noise of the kernel."
+            )
+        return result.x, result.fun
+
+    def _descend(self, inputs, X, y, alpha, rng, given):
+        """Mirror descent from the prior over all epochs; sets the posterior."""
+        n, batch = len(X), min(self.batch_size or len(X), len(X))
+        n_steps = self.max_iter * -(-n // batch)
+        split, map = SplitKernel(self.kernel_), make_map(self.n_jobs)
+        start = partial(InducingPosterior.prior, split, n_targets=y.shape[1])
+        particles = map(start, inputs)
+        state = WeightedParticles(inputs.reshape(len(inputs), -1), np.zeros(len(inputs)), False)
+        history, power, visited, t = History(), 0.0, 0, 0
+        names = [
+            f"z[{i}].{name}"
+            for i in range(inputs.shape[1])
+            for name in getattr(self, "feature_names_in_", range(self.n_features_in_))
+        ]
+
+        def make_posterior():
+            return ParticlePosterior(
+                state.theta,
+                state.weights,
+                names=names,
+                log_densities=state.log_q,
+                history=history.arrays(),
+                diagnostics={"posterior_power": power, "ess": state.ess()},
+                n_iter=t,
+            )
+
+        def attributes(posterior):
+            return {
+                "posterior_": posterior,
+                "n_iter_": posterior.n_iter,
+                "_particles": tuple(particles),
+            }
+
+        with self._rounds(n_steps, given, attributes) as callback:
+            for rows, size in _batches(n, batch, self.max_iter, rng):
+                visited += size
+                step = size / visited if self.step_size is None else self.step_size(t)
+                if not 0.0 < step <= 1.0:
+                    raise ValueError(
+                        f"step_size({t}) gave {step!r}; a step size is a number in (0, 1]."
+                    )
+                stepped = partial(
+                    InducingPosterior.stepped,
+                    split=split,
+                    X=X[rows],
+                    y=y[rows],
+                    alpha=alpha[rows],
+                    approximation=self.approximation,
+                    step=step,
+                    scale=n / size,
+                )
+                particles, log_normalisers = zip(*map(stepped, particles), strict=True)
+                # A step adds step * (log_posterior - log_q), and the normalisers are to be added.
+                log_posterior = np.array(log_normalisers) / step
+                mirror_step(state, lambda theta, value=log_posterior: value, step, rng)
+                power += (1.0 - power) * step
+                t += 1
+                info = history.add(ess=state.ess(), power=power)
+                if callback is not None and callback(t, n_steps, make_posterior, info):
+                    break
+            vars(self).update(attributes(make_posterior()))
+        self._warn_of_problems(power)
+
+    def _warn_of_problems(self, power):
+        jitter = max(particle.jitter for particle in self._particles)
+        weights = self.posterior_.weights
+        if jitter > JITTER:
+            _warn(
+                f"inducing inputs are so close to each other, or the noise is so small, that "
+                f"{jitter:.0e} of its mean diagonal was added to a matrix: lower n_inducing, or "
+                "raise alpha."
+            )
+        if len(weights) > 1 and weights.max() > _MOST_WEIGHT:
+            _warn(
+                f"one set of inducing inputs has {weights.max():.0%} of the weight, so that "
+                "predictions rest on it alone: raise n_inducing until the sets explain the data "
+                "equally well."
+            )
+        if power < _LEAST_POWER:
+            _warn(
+                f"only a power of {power:.2f} of the likelihood was reached, so that the posterior "
+                "is too wide: raise max_iter, or leave step_size to its default."
+            )
+
+    def log_marginal_likelihood(self, theta=None, eval_gradient=False, clone_kernel=True):
+        """Log marginal likelihood of the kernel's hyper-parameters: the sparse approximation's.
+
+        It is the logarithm of the density of y under ``approximation`` ("vfe": its variational
+        lower bound), given the inducing inputs of the first particle, and of those rows on which
+        hyper-parameters are chosen (``n_optimizer_samples``); summed over outcomes.
+
+        Parameters
+        ----------
+        theta : array-like of shape (n_kernel_params,), default=None
+            Logarithms of the hyper-parameters; by default those of ``kernel_``.
+        eval_gradient : bool, default=False
+            Whether to return the gradient too; ``theta`` must then be given.
+        clone_kernel : bool, default=True
+            Whether ``kernel_`` is left as it is; otherwise it gets ``theta``, which is faster.
+
+        Returns
+        -------
+        log_likelihood : float
+            Minus infinity where matrices are not positive definite.
+        gradient : ndarray of shape (n_kernel_params,)
+            With respect to ``theta``; only if ``eval_gradient``.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            If a gradient is asked for without ``theta``.
+        """
+        check_is_fitted(self, "kernel_")
+        if theta is None:
+            if eval_gradient:
+                raise ValueError("Gradient can only be evaluated for theta!=None.")
+            return self.log_marginal_likelihood_value_
+        kernel = clone(self.kernel_) if clone_kernel else self.kernel_
+        kernel.theta = theta
+        # Hyper-parameters that overflow have no likelihood, which is what is returned.
+        with np.errstate(all="ignore"):
+            try:
+                value, gradient = log_marginal_likelihood(
+                    SplitKernel(kernel), *self._optimizer_rows, self.approximation, eval_gradient
+                )
+            except np.linalg.LinAlgError:
+                value, gradient = -np.inf, np.zeros(kernel.n_dims)
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            value, gradient = -np.inf, np.zeros(kernel.n_dims)
+        return (value, gradient) if eval_gradient else value
+
+    def predict(self, X, return_std=False, return_cov=False):
+        """Mean of the outcome, averaged over particles; before `fit`, of the prior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the standard deviation of the outcome too, the noise of a
+            `WhiteKernel` included.
+        return_cov : bool, default=False
+            Whether to return the covariance of the outcomes too; not both.
+
+        Returns
+        -------
+        y_mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        y_std : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Only if ``return_std``; in units of y.
+        y_cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_targets)
+            Only if ``return_cov``; in squared units of y.
+
+        Raises
+        ------
+        RuntimeError
+            If both are asked for.
+        """
+        if return_std and return_cov:
+            raise RuntimeError("At most one of return_std or return_cov can be requested.")
+        if not hasattr(self, "posterior_"):
+            return self._predict_prior(X, return_std, return_cov)
+        if return_std:
+            return super().predict(X, return_std=True)
+        X = self._validated(X)
+        mean = self._mean(X)
+        if not return_cov:
+            return _squeezed(mean)
+        covariance = np.zeros((len(X), len(X), len(self._y_scale)))
+        split, particles, weights = self._mixture()
+        for particle, weight in zip(particles, weights, strict=True):
+            center, within = self._joint(split, particle, X)
+            covariance += weight * within
+            covariance += weight * (center - mean)[:, None] * (center - mean)
+        return _squeezed(mean), _squeezed(covariance)
+
+    def _mean(self, X):
+        """Mean of the outcomes, shape (n, n_targets)."""
+        split, particles, weights = self._mixture()
+        # All particles at once: their inducing inputs side by side, with the weights folded in.
+        inputs = np.concatenate([particle.inputs for particle in particles])
+        values = np.concatenate(
+            [w * particle.weights() for w, particle in zip(weights, particles, strict=True)]
+        )
+        mean = np.empty((len(X), len(self._y_scale)))
+        with one_thread():
+            for rows in row_blocks(len(X), 8 * len(inputs)):
+                mean[rows] = split.signal(X[rows], inputs) @ values
+        return self._y_center + self._y_scale * mean
+
+    def _predict_prior(self, X, return_std, return_cov):
+        """Moments of the prior, with the kernel and the number of outcomes as given."""
+        X = self._validated(X)
+        kernel = _default_kernel() if self.kernel is None else self.kernel
+        mean = np.zeros((len(X), self._n_outputs))
+        if return_cov:
+            covariance = np.repeat(kernel(X)[:, :, None], self._n_outputs, axis=2)
+            return _squeezed(mean), _squeezed(covariance)
+        if return_std:
+            std = np.repeat(np.sqrt(kernel.diag(X))[:, None], self._n_outputs, axis=1)
+            return _squeezed(mean), _squeezed(std)
+        return _squeezed(mean)
+
+    def sample_y(self, X, n_samples=1, random_state=0):
+        """Draw outcomes of all rows jointly, with their full covariance; before `fit`, a priori.
+
+        The cost is cubic in the number of rows; `sample_predictive` is linear.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int, RandomState instance or None, default=0
+
+        Returns
+        -------
+        y_samples : ndarray of shape (n_samples_X, n_samples) or (n_samples_X, n_targets, n_samples)
+            In units of y.
+        """
+        rng = as_generator(random_state)
+        if hasattr(self, "posterior_"):
+            X = self._validated(X)
+            split, particles, weights = self._mixture()
+            counts = rng.multinomial(n_samples, weights)
+            joints = (self._joint(split, particle, X) for particle in particles)
+        else:
+            mean, covariance = self.predict(X, return_cov=True)
+            n = len(mean)
+            counts = [n_samples]
+            joints = [(mean.reshape(n, -1), covariance.reshape(n, n, -1))]
+        # The draws of one particle are not to stand side by side.
+        order = rng.permutation(n_samples)
+        draws = [
+            _normal_draws(mean, covariance, count, rng)
+            for (mean, covariance), count in zip(joints, counts, strict=True)
+        ]
+        return _squeezed_samples(np.concatenate(draws, axis=2)[:, :, order])
+
+    def sample_predictive(self, X, n_samples=1, random_state=None):
+        """Draw outcomes from the posterior predictive distribution, at linear cost.
+
+        Each column comes from one particle and one draw of its inducing values, which make the
+        outcomes of all rows belong together. What the inducing values leave open is drawn for each
+        row on its own: every row has its exact distribution, but rows closer to each other than
+        to the inducing inputs differ more than draws of `sample_y` do.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int, RandomState instance or None, default=None
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples_X, n_samples) or (n_samples_X, n_targets, n_samples)
+            In units of y.
+        """
+        check_is_fitted(self, "posterior_")
+        X = self._validated(X)
+        rng = as_generator(random_state)
+        split, particles, weights = self._mixture()
+        chosen = rng.choice(len(particles), n_samples, p=weights)
+        draws = np.empty((len(X), len(self._y_scale), n_samples))
+        for index in np.unique(chosen):
+            particle, columns = particles[index], np.flatnonzero(chosen == index)
+            values = particle.sample_values(len(columns), rng)
+            for rows in row_batches(len(X), len(values) + values[0].size):
+                draws[rows, :, columns] = particle.sample(split, X[rows], values, rng)
+        draws *= self._y_scale[:, None]
+        draws += self._y_center[:, None]
+        return _squeezed_samples(draws)
+
+    def _validated(self, X):
+        return validate_data(self, X, reset=False, dtype=np.float64)
+
+    def _mixture(self):
+        """The kernel, and the particles that keep any weight, with their weights."""
+        weights = self.posterior_.weights
+        kept = weights > _EPS
+        particles = [p for p, keep in zip(self._particles, kept, strict=True) if keep]
+        return SplitKernel(self.kernel_), particles, weights[kept] / weights[kept].sum()
+
+    def _row_outputs(self, X, theta=None, weights=None):
+        """Yield (rows, (means, variances), weights) of each block of rows of X."""
+        check_is_fitted(self, "posterior_")
+        X = self._validated(X)
+        split, particles, weights = self._mixture()
+        map = make_map(self.n_jobs)
+        size = len(particles[0].inputs) + len(particles) * len(self._y_scale)
+        for rows in row_batches(len(X), size):
+            moments = map(partial(InducingPosterior.moments, split=split, X=X[rows]), particles)
+            means, variances = (np.stack(part, axis=-1) for part in zip(*moments, strict=True))
+            variances = (variances + split.noise(X[rows])[:, None])[:, None]
+            means = self._y_center[:, None] + self._y_scale[:, None] * means
+            variances = self._y_scale[:, None] ** 2 * variances
+            if len(self._y_scale) == 1:
+                means, variances = means[:, 0], variances[:, 0]
+            yield rows, (means, variances), weights
+
+    def _row_noises(self, X):
+        # The process itself is averaged over as well, by quadrature: only its noise is left.
+        nodes, shares = np.polynomial.hermite_e.hermegauss(_N_NODES)
+        shares = shares / shares.sum()
+        array = self._validated(X)
+        for rows, (means, variances), weights in self._row_outputs(X):
+            noise = self._noise(array[rows])
+            spread = np.sqrt(np.maximum(variances - noise, 0.0))
+            means = (means[:, :, None] + spread[:, :, None] * nodes).reshape(len(means), -1)
+            yield rows, (means, noise), np.outer(weights, shares).ravel()
+
+    def _moments(self, X):
+        # What a particle does not know of the process is ignorance too; only white noise is noise.
+        mean, between, within = super()._moments(X)
+        noise = _squeezed(self._noise(self._validated(X)))
+        return mean, between + np.maximum(within - noise, 0.0), noise
+
+    def _noise(self, X):
+        """Variance of the noise of the outcomes, shape (n, n_targets)."""
+        return SplitKernel(self.kernel_).noise(X)[:, None] * self._y_scale**2
+
+    def _joint(self, split, particle, X):
+        """Mean (n, n_targets) and covariance (n, n, n_targets) of the outcomes under a particle."""
+        with one_thread():
+            mean, _ = particle.moments(split, X)
+            covariance = particle.covariance(split, X)
+        covariance[np.diag_indices(len(X))] += split.noise(X)
+        return (
+            self._y_center + self._y_scale * mean,
+            covariance[:, :, None] * self._y_scale**2,
+        )
+
+
+def _default_kernel():
+    return ConstantKernel() * RBF() + WhiteKernel()
+
+
+def _batches(n, batch, n_epochs, rng):
+    """(rows, their number) of each step: reshuffled epochs without replacement, or all rows."""
+    for _ in range(n_epochs):
+        if batch == n:
+            yield slice(None), n
+            continue
+        order = rng.permutation(n)
+        for first in range(0, n, batch):
+            rows = order[first : first + batch]
+            yield rows, len(rows)
+
+
+def _normal_draws(mean, covariance, n_samples, rng):
+    """Draws of shape (n, n_targets, n_samples), for mean (n, n_targets), independent targets."""
+    noise = rng.standard_normal((mean.shape[1], len(mean), n_samples))
+    draws = np.empty((*mean.shape, n_samples))
+    for target in range(mean.shape[1]):
+        # A covariance that rounding made indefinite is cut back to the nearest one that is not.
+        values, vectors = np.linalg.eigh(covariance[:, :, target])
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        draws[:, target] = mean[:, target, None] + root @ noise[target]
+    return draws
+
+
+def _squeezed(values):
+    """Without the last axis, that of the outcomes, if there is only one."""
+    return values[..., 0] if values.shape[-1] == 1 else values
+
+
+def _squeezed_samples(draws):
+    """Without the middle axis, that of the outcomes, if there is only one."""
+    return draws[:, 0] if draws.shape[1] == 1 else draws
+
+
+def _warn(message):
+    warnings.warn(f"SparseGPRegressor: {message}", ConvergenceWarning, stacklevel=3)
