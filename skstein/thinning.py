@@ -3,16 +3,15 @@
 A sample of the target density and its scores are enough to measure how far a small set of points is
 from the target: the mean of the Stein kernel over all pairs is zero in expectation only under the
 target itself. `OnlineKSDThinner` keeps such a set while a Markov chain runs, in constant memory;
-`stein_thin` picks one from a finished sample.
+`stein_thin` and `backward_thin` pick one from a finished sample, `stein_weights` weights it.
 
 The method is that of Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized
-Stein discrepancy", with greedy selection from Riabiz et al. (2022), "Optimal thinning of MCMC
-output". It differs from the former in four ways. The default budget is a hard cap: a candidate is
-tried together with the dictionary before it replaces the point that contributes most to the KSD, so
-that bad points leave at any time and memory is bounded. The length scale grows with the dimension,
-l^2 = 4 d for points with unit covariance, where a fixed one lets the kept points shrink towards the
-mode. The row sums of the Stein matrix are updated and their sum taken afresh, where the paper
-recomputes the KSD for every trial. The candidate of a group minimises
+Stein discrepancy". It differs from the paper in four ways. The default budget is a hard cap: a
+candidate is tried together with the dictionary before it replaces the point that contributes most
+to the KSD, so that bad points leave at any time and memory is bounded. The length scale grows with
+the dimension, l^2 = 4 d for points with unit covariance, where a fixed one lets the kept points
+shrink towards the mode. The row sums of the Stein matrix are updated and their sum taken afresh,
+where the paper recomputes the KSD for every trial. The candidate of a group minimises
 ``k0(x, x) + 2 sum_i k0(x, x_i)``, and with it the KSD after it has entered.
 
 KSD does not see modes that no sample visited. It is no test of convergence: look at R-hat first.
@@ -20,21 +19,64 @@ KSD does not see modes that no sample visited. It is no test of convergence: loo
 
 import math
 import numbers
+import warnings
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import eigh
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
+from ._chains import interleaved, read_chains, stack_draws
 from ._jit import thinning as _jit
-from .kernels import IMQ, RBF, resolve_kernel
+from ._stein_coordinates import SteinCoordinates
+from ._subsets import backward_thin, check_count, simplex_weights, stein_thin, stein_weights
 
-__all__ = ["OnlineKSDThinner", "stein_thin"]
+__all__ = [
+    "OnlineKSDThinner",
+    "PowerBudget",
+    "backward_thin",
+    "stack_draws",
+    "stein_thin",
+    "stein_weights",
+]
 
-_PATH_EVERY = 100
+_PIECE = 100  # draws passed on at a time, and between two records of the path at first
+_LONGEST_PATH = 1000
 _BUDGETS = {
     "linear": lambda t: 0.5 * t,
     "sqrt": lambda t: math.sqrt(t * math.log(t)),
 }
+
+
+@dataclass(frozen=True)
+class PowerBudget:
+    """The floor ``f(t) = sqrt(t^alpha log t) / 2`` of the paper's comparison of growth rates.
+
+    Parameters
+    ----------
+    alpha : float
+        1 to below 2; the paper found 1.8 best on a mixture of two normals, and stands for 2 by
+        ``budget="linear"``.
+
+    References
+    ----------
+    Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein
+    discrepancy", figure 20.
+
+    Examples
+    --------
+    >>> from skstein.thinning import OnlineKSDThinner, PowerBudget
+    >>> round(PowerBudget(1.8)(1000), 1)
+    658.6
+    >>> thinner = OnlineKSDThinner(budget=PowerBudget(1.8))
+    """
+
+    alpha: float
+
+    def __call__(self, t):
+        return 0.5 * math.sqrt(t**self.alpha * math.log(t))
 
 
 class OnlineKSDThinner(BaseEstimator):
@@ -44,41 +86,57 @@ class OnlineKSDThinner(BaseEstimator):
     ----------
     n_points : int, default=100
         Number of points kept when ``budget="cap"``. Below twice the dimension the spread of the
-        kept points falls short in some directions.
+        kept points falls short in some directions. It can be changed between calls of
+        `partial_fit`: room for more is filled by the draws that come, and the most redundant points
+        are dropped when it gets smaller. Memory is quadratic in the number of points, and does not
+        grow with the stream.
     kernel : "imq", "rbf", IMQ or RBF, default="imq"
-        Base kernel. Its automatic scales are meant for samples with about unit covariance: whiten
-        them, or let ``preconditioner`` do it. ``bandwidth="median"`` is settled by the first call.
+        Base kernel, in whitened coordinates. ``bandwidth="median"`` is settled by the first call.
     budget : "cap", "linear", "sqrt", float or callable, default="cap"
         "cap": at most ``n_points``. The others are the paper's floors f(t) at step t: one sample
         enters in every step, and points are dropped only down to f(t). "linear": t / 2; "sqrt":
-        sqrt(t log t); a number: constant; a callable: ``f(t)``. Memory is quadratic in the number
-        of points.
-    eps : float or callable, default=0.0
-        With a floor, how much the squared KSD may rise by dropping, a number or ``eps(t)``. Not
-        used by "cap".
+        sqrt(t log t); a number: constant; a callable: ``f(t)``, such as `PowerBudget`.
+    eps : float, "decaying" or callable, default=0.0
+        With a floor, how much the squared KSD may rise by dropping: a number, ``eps(t)``, or
+        "decaying": log(t) / f(t)^2, the sequence of the paper's theorem 1. Not used by "cap".
     candidates : int, default=1
         Only the best of every ``candidates`` samples is tried (the paper's SPMCMC).
-    preconditioner : None, "cov" or array of shape (d, d), default=None
+    preconditioner : "auto", None, "cov" or array of shape (d, d), default="auto"
         Covariance that whitens samples and scores. "cov": that of the samples of the first call.
+        "auto": "cov" in `fit`, which sees a whole sample, and None in `partial_fit`, whose first
+        call may hold a single draw: let `fit` take the first part of a stream, pass a covariance,
+        or pass points whose covariance is about the identity.
+    recalibrate : bool, default=False
+        Also follow the covariance of the stream, for ``recalibrated_samples_``.
+    weights : {"uniform", "stein"}, default="uniform"
+        What ``weights_`` are: equal, or of minimum KSD.
 
     Attributes
     ----------
     indices_ : array of shape (n,)
         Positions of the kept points in the stream, increasing. The stream takes the draws of
-        several chains in turn: draw t of chain c is number ``t * n_chains + c``.
+        several chains in turn: draw t of chain c is number ``t * n_chains + c``. After `merge`, the
+        other's stream follows this one's.
     samples_, scores_ : arrays of shape (n, d)
         The kept points and their scores, in the coordinates of the input.
+    weights_ : array of shape (n,)
+        Of sum 1.
+    recalibrated_samples_ : array of shape (n, d)
+        With ``recalibrate=True``: the kept points moved as little as possible to have the mean and
+        the covariance of the stream. They are no draws of the chain any more, and have no scores
+        but those of a function that is evaluated there. Needs at least 2 d points.
     ksd_ : float
-        KSD of the kept points (in whitened coordinates).
-    ksd_path_ : array of shape (k, 3)
-        After every 100 draws: draws seen, points kept, KSD.
+        KSD of the kept points, equally weighted, in whitened coordinates.
+    ksd_path_ : array of shape (k, 4)
+        Draws seen, points kept, KSD, and normalised KSD (KSD times the root of the number of
+        points, eq. 16 of the paper); after every 100 draws, or fewer times once there would be
+        more than 1000 rows.
     n_seen_, n_rejected_, n_accepted_ : int
-        Draws seen; draws left out because they or their scores were not finite; draws that entered
-        the dictionary.
+        Draws seen; draws left out because they or their scores were not finite, of which the first
+        call that meets one warns; draws that ever entered the dictionary.
     moment_gap_, sd_ratio_ : arrays of shape (d,)
         Mean of the kept points minus that of the stream, in standard deviations of the stream; and
-        the ratio of the standard deviations. Gaps above 0.3 or mean ratios outside 0.85-1.15 say
-        that the kept points miss a mode or have shrunk.
+        the ratio of the standard deviations. See `check_moments`.
     kernel_ : IMQ or RBF
         The kernel with numbers for rules.
 
@@ -89,9 +147,11 @@ class OnlineKSDThinner(BaseEstimator):
 
     Notes
     -----
-    Scores are gradients of the log density in the very coordinates of the samples: for a
-    constrained parameter sampled on an unconstrained scale, the Jacobian included. A draw that
-    repeats the one before it in its chain is skipped.
+    **Scores are gradients of the log density by the very coordinates of the samples.** Samplers of
+    constrained parameters move on an unconstrained scale and report the constrained values: take
+    samples *and* scores from the unconstrained scale, the log Jacobian included.
+
+    A draw that repeats the one before it in its chain is skipped.
 
     References
     ----------
@@ -118,7 +178,9 @@ class OnlineKSDThinner(BaseEstimator):
         budget="cap",
         eps=0.0,
         candidates=1,
-        preconditioner=None,
+        preconditioner="auto",
+        recalibrate=False,
+        weights="uniform",
     ):
         self.n_points = n_points
         self.kernel = kernel
@@ -126,83 +188,224 @@ class OnlineKSDThinner(BaseEstimator):
         self.eps = eps
         self.candidates = candidates
         self.preconditioner = preconditioner
+        self.recalibrate = recalibrate
+        self.weights = weights
 
     def fit(self, samples, scores):
         """Forget what was seen before and pass all of ``samples`` through the dictionary.
 
         Parameters
         ----------
-        samples : array of shape (draws, d) or (chains, draws, d)
-        scores : array of the same shape
-            Gradient of the target's log density at the samples.
+        samples : array of shape (draws, d) or (chains, draws, d), or an ArviZ posterior
+            For ArviZ see `stack_draws`.
+        scores : array of the same shape, an ArviZ Dataset, or callable
+            Gradient of the target's log density at the samples, or the function (n, d) -> (n, d)
+            that computes it.
 
         Returns
         -------
         self : OnlineKSDThinner
+
+        Warns
+        -----
+        ConvergenceWarning
+            See `check_moments`.
+        UserWarning
+            If draws were left out because they or their scores are not finite.
         """
         self.__dict__.pop("_dictionary", None)
-        return self.partial_fit(samples, scores)
+        self._feed(samples, scores, "cov")
+        if not self._size:
+            raise ValueError(
+                "nothing was kept: no draw is finite and has a finite score, or there are fewer "
+                "draws than candidates."
+            )
+        complaint = self._moment_complaint()
+        if complaint:
+            warnings.warn(complaint, ConvergenceWarning, stacklevel=2)
+        return self
 
     def partial_fit(self, samples, scores):
         """Pass more of the stream through the dictionary.
 
         How the stream is cut into calls makes no difference, except to ``preconditioner="cov"`` and
-        ``bandwidth="median"``, which look at the first call.
+        ``bandwidth="median"``, which look at the first call. Nothing is said about moments: when
+        the stream ends, call `check_moments`.
 
         Parameters
         ----------
-        samples : array of shape (draws, d) or (chains, draws, d)
-        scores : array of the same shape
+        samples : array of shape (draws, d) or (chains, draws, d), or an ArviZ posterior
+        scores : array of the same shape, an ArviZ Dataset, or callable
 
         Returns
         -------
         self : OnlineKSDThinner
         """
-        samples, scores = _checked(samples, scores)
-        if not hasattr(self, "_dictionary"):
-            self._start(samples, scores)
-        if samples.shape[2] != self._dim:
+        return self._feed(samples, scores, None)
+
+    def merge(self, other):
+        """Take in what another thinner kept of another stream of the same target.
+
+        The points of both are united, and those that contribute most to the KSD are dropped until
+        ``n_points`` are left, or as many as the floor asks for after the steps of both. Moments and
+        counts are those of both streams. The kernel and the whitening are this thinner's. Draws
+        that wait in a started group of candidates are lost.
+
+        Parameters
+        ----------
+        other : OnlineKSDThinner
+            Left as it is.
+
+        Returns
+        -------
+        self : OnlineKSDThinner
+
+        Raises
+        ------
+        ValueError
+            If the dimensions differ, or only this one follows the covariance (``recalibrate``).
+        NotFittedError
+            If one of the two has seen no stream.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skstein.thinning import OnlineKSDThinner
+        >>> chains = np.random.default_rng(0).normal(size=(2, 1000, 3))
+        >>> first, second = (OnlineKSDThinner(50).fit(x, -x) for x in chains)
+        >>> first.merge(second).samples_.shape, first.n_seen_
+        ((50, 3), 2000)
+        """
+        check_is_fitted(self)
+        check_is_fitted(other)
+        if other._dim != self._dim:
+            raise ValueError(f"other has {other._dim} coordinates, this thinner {self._dim}.")
+        counts, theirs = self._dictionary.counts, other._dictionary.counts
+        steps = int(counts[_jit.STEPS] + theirs[_jit.STEPS])
+        entered = counts[_jit.ENTERED] + theirs[_jit.ENTERED]
+        floor = _floor(self.budget)
+        check_count("n_points", self.n_points)
+        left = self.n_points if floor is None else math.ceil(_finite("budget", floor, steps))
+        self._moments.merge(other._moments)
+        union = _jit.resized(self._dictionary, self._size + other._size)
+        _jit.extend(
+            union,
+            self._coordinates.samples(other.samples_),
+            self._coordinates.scores(other.scores_),
+            other.indices_ + self.n_seen_,
+            self._coordinates.kernel,
+        )
+        _jit.shrink(union, max(1, left))
+        union.counts[[_jit.STEPS, _jit.ENTERED]] = steps, entered
+        self._dictionary = _jit.resized(union, max(1, left, union.counts[_jit.SIZE]))
+        self.n_seen_ += other.n_seen_
+        self.n_rejected_ += other.n_rejected_
+        self._record()
+        return self
+
+    def check_moments(self):
+        """Compare the kept points with all of the stream, and warn where they differ.
+
+        A gap of means above 0.3 standard deviations in some coordinate, or a ratio of standard
+        deviations that is outside 0.85-1.15 on average over coordinates, says that the kept points
+        have deserted a mode or shrunk, that the stream began with a burn-in, whose draws count in
+        its moments, or that the scores are wrong. `fit` ends with this check.
+
+        Returns
+        -------
+        passed : bool
+
+        Warns
+        -----
+        ConvergenceWarning
+            If not.
+        """
+        check_is_fitted(self)
+        complaint = self._moment_complaint()
+        if complaint:
+            warnings.warn(complaint, ConvergenceWarning, stacklevel=2)
+        return not complaint
+
+    def _moment_complaint(self):
+        # Coordinates that never moved have no standard deviation; there is nothing to say of them.
+        moved = self._moments.variances() > 0.0
+        gap, ratio = np.abs(self.moment_gap_[moved]), self.sd_ratio_[moved]
+        if not self._size or not gap.size:
+            return ""
+        if gap.max() <= 0.3 and 0.85 <= ratio.mean() <= 1.15:
+            return ""
+        return (
+            f"the {self._size} kept points miss the moments of the {self._moments.count} draws: "
+            f"the largest gap of a mean is {gap.max():.2f} standard deviations (coordinate "
+            f"{np.flatnonzero(moved)[np.argmax(gap)]}), the ratio of standard deviations "
+            f"{ratio.mean():.2f} on average. Keep more points, look for separated modes, drop the "
+            "burn-in from the stream, and check that the scores are those of these coordinates."
+        )
+
+    def _feed(self, samples, scores, automatic):
+        """Pass samples on; ``automatic`` is what the preconditioner "auto" stands for."""
+        samples, scores = read_chains(samples, scores)
+        first = not hasattr(self, "_dictionary")
+        if not first and samples.shape[2] != self._dim:
             raise ValueError(
                 f"samples have {samples.shape[2]} coordinates, those of earlier calls {self._dim}."
             )
-        finite = np.isfinite(samples).all(axis=2) & np.isfinite(scores).all(axis=2)
-        fresh = self._differs_from_previous(samples)
-        # (chains, draws, ...) -> one stream that takes a draw of every chain in turn
-        finite, fresh = finite.T.ravel(), fresh.T.ravel()
-        samples = samples.swapaxes(0, 1).reshape(-1, self._dim)
-        scores = scores.swapaxes(0, 1).reshape(-1, self._dim)
-        self._add_moments(samples[finite])
-        self.n_rejected_ += int(np.sum(~finite))
-        keep = finite & fresh
+        with np.errstate(over="ignore", invalid="ignore"):
+            # Squares, so that a number too large for the kernel counts as infinite.
+            size = np.sum(samples**2, axis=2) + np.sum(scores**2, axis=2)
+        finite = np.isfinite(size)
+        if first:
+            self._start(samples.shape[2], samples[finite], automatic)
+        self._resize()
+        # One stream, of which a repetition within a chain is skipped.
+        keep = interleaved(finite & self._differs_from_previous(samples))
+        finite, samples, scores = map(interleaved, (finite, samples, scores))
+        self._moments.add(samples[finite])
+        self._count_rejected(np.sum(~finite))
         position = 0
         while position < len(samples):
-            # Cut where the path is recorded, whatever the cuts between calls.
-            size = _PATH_EVERY - self.n_seen_ % _PATH_EVERY
+            # Cut where the path may be recorded, whatever the cuts between calls.
+            size = _PIECE - self.n_seen_ % _PIECE
             piece = slice(position, position + size)
             (kept,) = np.nonzero(keep[piece])
             self._pass(samples[piece][kept], scores[piece][kept], kept + self.n_seen_)
             self.n_seen_ += len(keep[piece])
             position += size
-            if self.n_seen_ % _PATH_EVERY == 0:
-                self._path.append((self.n_seen_, self._size, self.ksd_))
+            if self.n_seen_ % self._path_every == 0:
+                self._record()
         return self
 
-    def _start(self, samples, scores):
-        _check_count("n_points", self.n_points)
-        _check_count("candidates", self.candidates)
-        flat = samples.reshape(-1, samples.shape[2])
-        usable = flat[np.isfinite(flat).all(axis=1)]
-        root = _root(self.preconditioner, usable)
-        _slack(self.eps)
-        capacity = self.n_points if _floor(self.budget) is None else 2 * _PATH_EVERY
-        kernel = _radial(self.kernel).fixed(_whiten(root, usable))
-        self._root, self.kernel_, self._dim = root, kernel, samples.shape[2]
+    def _start(self, dim, samples, automatic):
+        check_count("n_points", self.n_points)
+        check_count("candidates", self.candidates)
+        _slack(self.eps, _floor(self.budget))
+        if self.weights not in ("uniform", "stein"):
+            raise ValueError(f'weights must be "uniform" or "stein", got {self.weights!r}.')
+        if self.recalibrate and _floor(self.budget) is None and self.n_points < 2 * dim:
+            raise ValueError(
+                f"recalibrate=True needs n_points of at least {2 * dim}, twice the dimension, got "
+                f"{self.n_points}."
+            )
+        auto = isinstance(self.preconditioner, str) and self.preconditioner == "auto"
+        preconditioner = automatic if auto else self.preconditioner
+        self._coordinates = SteinCoordinates(self.kernel, None, preconditioner, samples)
+        self._dim = dim
         self._previous = None
-        self._moments = (0, np.zeros(self._dim), np.zeros(self._dim))
-        self._path = []
+        self._moments = _Moments(dim, full=self.recalibrate)
+        self._path, self._path_every = [], _PIECE
         self.n_seen_ = 0
         self.n_rejected_ = 0
-        self._dictionary = _jit.empty_dictionary(capacity, self._dim)
+        self._dictionary = _jit.empty_dictionary(1, dim)
+
+    def _resize(self):
+        """Give the dictionary the room that the parameters, perhaps changed, ask for."""
+        if _floor(self.budget) is not None:
+            return
+        check_count("n_points", self.n_points)
+        if len(self._dictionary.row_sums) != self.n_points:
+            if self._size > self.n_points:
+                _jit.shrink(self._dictionary, self.n_points)
+            self._dictionary = _jit.resized(self._dictionary, self.n_points)
 
     def _differs_from_previous(self, samples):
         fresh = np.ones(samples.shape[:2], dtype=bool)
@@ -213,35 +416,41 @@ class OnlineKSDThinner(BaseEstimator):
             self._previous = samples[:, -1].copy()
         return fresh
 
-    def _add_moments(self, samples):
-        """Mean and sum of squared deviations of the stream so far (Chan, Golub & LeVeque 1983)."""
-        count, mean, squares = self._moments
-        new = len(samples)
-        if new:
-            gap = samples.mean(axis=0) - mean
-            total = count + new
-            squares = squares + new * samples.var(axis=0) + gap**2 * (count * new / total)
-            self._moments = (total, mean + gap * (new / total), squares)
+    def _count_rejected(self, n_rejected):
+        if n_rejected and not self.n_rejected_:
+            warnings.warn(
+                f"{n_rejected} draws are left out, because they or their scores are not finite (or "
+                "too large to square); n_rejected_ goes on counting them.",
+                UserWarning,
+                stacklevel=4,
+            )
+        self.n_rejected_ += int(n_rejected)
+
+    def _record(self):
+        self._path.append((self.n_seen_, self._size, self.ksd_))
+        if len(self._path) > _LONGEST_PATH:
+            self._path = self._path[1::2]
+            self._path_every *= 2
 
     def _pass(self, samples, scores, index):
-        samples = _whiten(self._root, samples)
-        scores = scores if self._root is None else scores @ self._root
-        kernel = _numbers(self.kernel_, self._dim)
-        floor, slack = _floor(self.budget), _slack(self.eps)
+        samples, scores = self._coordinates.samples(samples), self._coordinates.scores(scores)
+        kernel = self._coordinates.kernel
+        floor = _floor(self.budget)
         if floor is None:
             _jit.thin_capped(
                 self._dictionary, samples, scores, index, self.n_points, self.candidates, kernel
             )
             return
+        slack = _slack(self.eps, floor)
         counts = self._dictionary.counts
         groups = (counts[_jit.GROUP] + len(samples)) // self.candidates
-        steps = range(counts[_jit.STEPS] + 1, counts[_jit.STEPS] + 1 + groups)
+        steps = range(int(counts[_jit.STEPS]) + 1, int(counts[_jit.STEPS]) + 1 + groups)
         floors = np.array([_finite("budget", floor, t) for t in steps])
         slacks = np.array([_finite("eps", slack, t) for t in steps])
         capacity = len(self._dictionary.row_sums)
         if self._size + groups > capacity:
             larger = max(2 * capacity, self._size + groups)
-            self._dictionary = _jit.enlarged(self._dictionary, larger)
+            self._dictionary = _jit.resized(self._dictionary, larger)
         _jit.thin_floored(
             self._dictionary,
             samples,
@@ -265,20 +474,34 @@ class OnlineKSDThinner(BaseEstimator):
         return np.argsort(self._dictionary.index[: self._size])
 
     @property
+    def kernel_(self):
+        return self._coordinates.base_kernel
+
+    @property
     def indices_(self):
         return self._dictionary.index[self._order]
 
     @property
     def samples_(self):
         points = np.ascontiguousarray(self._dictionary.points[:, self._order].T)
-        return points if self._root is None else points @ self._root.T
+        return self._coordinates.original_samples(points)
 
     @property
     def scores_(self):
         scores = np.ascontiguousarray(self._dictionary.scores[:, self._order].T)
-        if self._root is None:
-            return scores
-        return solve_triangular(self._root, scores.T, lower=True, trans="T").T
+        return self._coordinates.original_scores(scores)
+
+    @property
+    def weights_(self):
+        if self.weights == "uniform":
+            return np.full(self._size, 1.0 / max(self._size, 1))
+        return simplex_weights(self._dictionary.matrix[np.ix_(self._order, self._order)])
+
+    @property
+    def recalibrated_samples_(self):
+        if not self.recalibrate:
+            raise AttributeError("recalibrated_samples_ needs recalibrate=True before the fit.")
+        return self._moments.recalibrated(self.samples_)
 
     @property
     def ksd_(self):
@@ -289,7 +512,8 @@ class OnlineKSDThinner(BaseEstimator):
 
     @property
     def ksd_path_(self):
-        return np.array(self._path).reshape(-1, 3)
+        path = np.array(self._path, dtype=float).reshape(-1, 3)
+        return np.column_stack([path, path[:, 2] * np.sqrt(path[:, 1])])
 
     @property
     def n_accepted_(self):
@@ -297,146 +521,88 @@ class OnlineKSDThinner(BaseEstimator):
 
     @property
     def moment_gap_(self):
-        _, mean, _ = self._moments
-        return self._over_stream_std(np.mean, shift=mean)
+        return self._over_stream_std(np.mean, shift=self._moments.mean)
 
     @property
     def sd_ratio_(self):
         return self._over_stream_std(np.std)
 
     def _over_stream_std(self, moment, shift=0.0):
-        count, _, squares = self._moments
         if not self._size:
             return np.full(self._dim, np.nan)
         # A coordinate that never moved has no scale to compare with.
-        std = np.sqrt(np.where(squares > 0.0, squares, np.nan) / count)
+        variances = self._moments.variances()
+        std = np.sqrt(np.where(variances > 0.0, variances, np.nan))
         return (moment(self.samples_, axis=0) - shift) / std
 
 
-def stein_thin(samples, scores, n_points, *, kernel="imq", preconditioner="cov"):
-    """Indices of the samples that greedily minimise the kernel Stein discrepancy.
-
-    Every step takes the sample that gives the smallest KSD together with those taken before; one
-    can come more than once. The cost is ``n_points`` rows of the Stein matrix, and memory is linear
-    in the number of samples.
+class _Moments:
+    """Mean and variances, or covariance, of a stream (Chan, Golub & LeVeque 1983).
 
     Parameters
     ----------
-    samples : array of shape (draws, d) or (chains, draws, d)
-        Chains are put into one stream that takes a draw of each in turn: draw t of chain c is
-        number ``t * n_chains + c``.
-    scores : array of the same shape
-        Gradient of the target's log density at the samples.
-    n_points : int
-        Number of indices.
-    kernel : "imq", "rbf", IMQ or RBF, default="imq"
-        Base kernel, in whitened coordinates.
-    preconditioner : None, "cov" or array of shape (d, d), default="cov"
-        Covariance that whitens samples and scores; "cov": that of the samples.
-
-    Returns
-    -------
-    indices : array of shape (n_points,)
-        In the order of selection.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, a value is not finite, or a parameter is wrong.
-
-    References
-    ----------
-    Riabiz, Chen, Cockayne, Swietach, Niederer, Mackey & Oates (2022), "Optimal thinning
-    of MCMC output", Algorithm 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skstein.thinning import stein_thin
-    >>> samples = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> indices = stein_thin(samples, -samples, 20)
-    >>> bool(np.abs(samples[indices].mean(axis=0)).max() < 0.1)
-    True
+    dim : int
+    full : bool
+        Keep the covariance, not the variances only.
     """
-    _check_count("n_points", n_points)
-    samples, scores = _checked(samples, scores)
-    dim = samples.shape[2]
-    samples = samples.swapaxes(0, 1).reshape(-1, dim)
-    scores = scores.swapaxes(0, 1).reshape(-1, dim)
-    for name, array in (("samples", samples), ("scores", scores)):
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} has values that are not finite; remove those draws.")
-    if not len(samples):
-        raise ValueError("samples is empty.")
-    root = _root(preconditioner, samples)
-    samples = _whiten(root, samples)
-    scores = scores if root is None else scores @ root
-    kernel = _radial(kernel).fixed(samples)
-    return _jit.greedy(samples, scores, n_points, _numbers(kernel, dim))
 
+    def __init__(self, dim, full):
+        self.count, self.mean = 0, np.zeros(dim)
+        self.scatter = np.zeros((dim, dim) if full else dim)
 
-def _checked(samples, scores):
-    """Samples and scores as (chains, draws, d) arrays of equal shape."""
-    samples, scores = np.asarray(samples, dtype=float), np.asarray(scores, dtype=float)
-    if samples.ndim not in (2, 3):
-        raise ValueError(
-            f"samples must be (draws, d) or (chains, draws, d), got the shape {samples.shape}."
-        )
-    if samples.shape != scores.shape:
-        raise ValueError(
-            f"scores must have the shape of samples, {samples.shape}, got {scores.shape}."
-        )
-    return (samples, scores) if samples.ndim == 3 else (samples[None], scores[None])
+    @property
+    def full(self):
+        return self.scatter.ndim == 2
 
+    def add(self, samples):
+        if len(samples):
+            new = _Moments(samples.shape[1], self.full)
+            new.count, new.mean = len(samples), samples.mean(axis=0)
+            centred = samples - new.mean
+            new.scatter = centred.T @ centred if self.full else np.sum(centred**2, axis=0)
+            self.merge(new)
 
-def _check_count(name, value):
-    if not isinstance(value, numbers.Integral) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+    def merge(self, other):
+        if self.full and not other.full:
+            raise ValueError("other must have followed its covariance too: recalibrate=True.")
+        scatter = other.scatter if self.full or not other.full else np.diagonal(other.scatter)
+        total = self.count + other.count
+        if total:
+            gap = other.mean - self.mean
+            product = np.outer(gap, gap) if self.full else gap**2
+            self.scatter = self.scatter + scatter + product * (self.count * other.count / total)
+            self.mean = self.mean + gap * (other.count / total)
+            self.count = total
 
+    def variances(self):
+        squares = np.diagonal(self.scatter) if self.full else self.scatter
+        return squares / max(self.count, 1)
 
-def _radial(kernel):
-    kernel = resolve_kernel(kernel)
-    if not isinstance(kernel, IMQ | RBF):
-        raise ValueError(f'kernel must be "imq", "rbf", an IMQ or an RBF, got {kernel!r}.')
-    return kernel
+    def recalibrated(self, points):
+        """``points`` (n, d) moved to the mean and the covariance of the stream.
 
-
-def _numbers(kernel, dim):
-    """Gaussian or not, squared scale and exponent: what the compiled routines take."""
-    if isinstance(kernel, RBF):
-        return True, kernel._h2(dim), 0.0
-    return False, kernel._l2(dim), kernel._beta()
-
-
-def _root(preconditioner, samples):
-    """Lower triangular L with L L' = the covariance that whitens, or None."""
-    if preconditioner is None:
-        return None
-    dim = samples.shape[1]
-    if isinstance(preconditioner, str) and preconditioner == "cov":
-        if len(samples) <= dim:
+        Where the stream has unit covariance, the map with a symmetric matrix is the one of least
+        mean squared distance between normal distributions.
+        """
+        n, dim = points.shape
+        if n < 2 * dim:
             raise ValueError(
-                f'preconditioner="cov" needs more than {dim} samples in the first call, got '
-                f"{len(samples)}; pass more of them, or a covariance."
+                f"recalibrated_samples_ needs at least {2 * dim} points, twice the dimension; "
+                f"there are {n}."
             )
-        covariance = np.cov(samples, rowvar=False).reshape(dim, dim)
-    else:
-        covariance = preconditioner
-        if isinstance(covariance, str) or np.shape(covariance) != (dim, dim):
+        try:
+            root = np.linalg.cholesky(self.scatter / self.count)
+            centre = points.mean(axis=0)
+            z = np.linalg.solve(root, (points - centre).T).T
+            values, vectors = eigh(z.T @ z / n)
+            if not values[0] > 1e-12 * values[-1]:
+                raise np.linalg.LinAlgError
+        except np.linalg.LinAlgError:
             raise ValueError(
-                f'preconditioner must be None, "cov" or an array of shape ({dim}, {dim}), got '
-                f"{preconditioner!r}."
-            )
-    try:
-        return np.linalg.cholesky(covariance)
-    except np.linalg.LinAlgError:
-        raise ValueError(
-            "preconditioner is not positive definite; pass a covariance that is, or None."
-        ) from None
-
-
-def _whiten(root, samples):
-    return samples if root is None else solve_triangular(root, samples.T, lower=True).T
+                "the stream or the kept points do not vary in every direction, so that there is no "
+                "map between their covariances; leave out coordinates that are constant."
+            ) from None
+        return self.mean + z @ (vectors / np.sqrt(values)) @ vectors.T @ root.T
 
 
 def _floor(budget):
@@ -455,12 +621,15 @@ def _floor(budget):
     )
 
 
-def _slack(eps):
+def _slack(eps, floor):
+    """The allowed rise eps(t) of the squared KSD."""
     if callable(eps):
         return eps
+    if isinstance(eps, str) and eps == "decaying":
+        return lambda t: math.log(t) / max(floor(t), 1.0) ** 2
     if isinstance(eps, numbers.Real) and 0 <= eps < math.inf:
         return lambda t: eps
-    raise ValueError(f"eps must be a number >= 0 or a callable, got {eps!r}.")
+    raise ValueError(f'eps must be a number >= 0, "decaying" or a callable, got {eps!r}.')
 
 
 def _finite(name, function, t):

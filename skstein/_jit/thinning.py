@@ -6,6 +6,10 @@ Beside K the dictionary keeps its row sums r, so that what a point contributes t
 summed from r when it is asked for, never accumulated: after a point with a huge score has come and
 gone, an accumulated S would have lost every digit. Points are stored by coordinate, (d, capacity),
 so that the loop over points vectorises.
+
+Base kernels are ``phi(|u - v|^2)`` in coordinates u in which their ellipsoids are spheres. There a
+score ``t_k`` stands for ``t_k / sqrt(rates_k)`` in the coordinates of the Stein kernel, which are
+the same up to a rotation if all rates are 1.
 """
 
 import math
@@ -15,8 +19,31 @@ import numpy as np
 
 from ._compile import compiled, frozen
 
-# The greedy search walks through the samples in pieces that stay in the processor's cache.
+# Rows of the Stein matrix are computed in pieces that stay in the processor's cache.
 _PIECE = 512
+
+
+class Kernel(NamedTuple):
+    """A radial base kernel: Gaussian or inverse multiquadric, squared scale, exponent, rates."""
+
+    gaussian: bool
+    scale2: float
+    exponent: float
+    rates: np.ndarray
+
+    @classmethod
+    def of(cls, gaussian, scale2, exponent, rates):
+        """With the types that the routines are compiled for; ``rates`` is (d,)."""
+        return cls(bool(gaussian), float(scale2), float(exponent), frozen(rates))
+
+
+class Scratch(NamedTuple):
+    """What a row of the Stein matrix needs room for."""
+
+    row: np.ndarray
+    slopes: np.ndarray
+    squares: np.ndarray
+    curvatures: np.ndarray
 
 
 class Dictionary(NamedTuple):
@@ -41,6 +68,7 @@ class Dictionary(NamedTuple):
     row: np.ndarray
     slopes: np.ndarray
     squares: np.ndarray
+    curvatures: np.ndarray
 
 
 SIZE, GROUP, STEPS, ENTERED, REPLACED = range(5)
@@ -63,36 +91,44 @@ def empty_dictionary(capacity, dim):
         row=np.zeros(capacity),
         slopes=np.zeros(capacity),
         squares=np.zeros(capacity),
+        curvatures=np.zeros(capacity),
     )
 
 
-def enlarged(dictionary, capacity):
-    """Copy of ``dictionary`` with room for ``capacity`` points."""
-    larger = empty_dictionary(capacity, len(dictionary.points))
-    for new, old in zip(larger, dictionary, strict=True):
-        new[tuple(slice(n) for n in old.shape)] = old
-    return larger
+def resized(dictionary, capacity):
+    """Copy of ``dictionary`` with room for ``capacity`` points, at least as many as it holds."""
+    copy = empty_dictionary(capacity, len(dictionary.points))
+    for new, old in zip(copy, dictionary, strict=True):
+        common = tuple(slice(min(sizes)) for sizes in zip(new.shape, old.shape, strict=True))
+        new[common] = old[common]
+    return copy
+
+
+def extend(dictionary, x, scores, index, kernel):
+    """Put ``x`` (n, d) into the dictionary, which must have room for it; a started group is lost.
+
+    ``index`` (n,) are the points' numbers in the stream.
+    """
+    _extend(dictionary, frozen(x), frozen(scores), index, kernel)
+
+
+def shrink(dictionary, n_points):
+    """Drop the point that contributes most to the KSD, again and again until ``n_points`` remain.
+
+    Changes ``dictionary`` in place.
+    """
+    _shrink(dictionary, int(n_points))
 
 
 def thin_capped(dictionary, x, scores, index, n_points, candidates, kernel):
     """Pass ``x`` (n, d) through the dictionary, which never holds more than ``n_points``.
 
     The dictionary fills up first; then the best of every ``candidates`` samples replaces the point
-    that contributes most to the KSD, if it contributes less itself. ``kernel`` is (gaussian,
-    squared scale, exponent); ``index`` (n,) are the samples' numbers in the stream. ``dictionary``
-    is changed in place and must have room for ``n_points``.
+    that contributes most to the KSD, if it contributes less itself. ``index`` (n,) are the samples'
+    numbers in the stream. ``dictionary`` is changed in place and must have room for ``n_points``.
     """
-    gaussian, scale2, exponent = kernel
     _thin_capped(
-        dictionary,
-        frozen(x),
-        frozen(scores),
-        index,
-        int(n_points),
-        int(candidates),
-        bool(gaussian),
-        float(scale2),
-        float(exponent),
+        dictionary, frozen(x), frozen(scores), index, int(n_points), int(candidates), kernel
     )
 
 
@@ -104,7 +140,6 @@ def thin_floored(dictionary, x, scores, index, floors, slacks, candidates, kerne
     dropping, plus ``slacks[t]``. ``floors`` and ``slacks`` have an entry for every group that ends
     within ``x``. ``dictionary`` must have room for one more point per group.
     """
-    gaussian, scale2, exponent = kernel
     _thin_floored(
         dictionary,
         frozen(x),
@@ -113,24 +148,42 @@ def thin_floored(dictionary, x, scores, index, floors, slacks, candidates, kerne
         frozen(floors),
         frozen(slacks),
         int(candidates),
-        bool(gaussian),
-        float(scale2),
-        float(exponent),
+        kernel,
     )
 
 
 def greedy(x, scores, n_points, kernel):
     """Indices (n_points,) of the samples that one after the other minimise the KSD."""
-    gaussian, scale2, exponent = kernel
     indices = np.empty(n_points, dtype=np.int64)
-    _greedy(frozen(x), frozen(scores), bool(gaussian), float(scale2), float(exponent), indices)
+    _greedy(frozen(x), frozen(scores), kernel, indices)
     return indices
 
 
+def backward(x, scores, n_points, kernel):
+    """Indices (n_points,) of the samples that are left when the KSD is minimised by dropping.
+
+    Memory is linear in the number of samples: rows of the Stein matrix are computed when needed.
+    """
+    order = np.arange(len(x))
+    _backward(frozen(x), frozen(scores), kernel, order, int(n_points))
+    return order[:n_points]
+
+
+def stein_matrix(x, scores, kernel):
+    """Stein kernel of all pairs of ``x`` (n, d), of shape (n, n)."""
+    matrix = np.empty((len(x), len(x)))
+    _stein_matrix(frozen(x), frozen(scores), kernel, matrix)
+    return matrix
+
+
 @compiled
-def _stein_row(x, s, points, scores, gaussian, scale2, exponent, row, slopes, squares):
-    """``row[i] = k0(x, points[:, i])`` for a radial kernel phi(|x - y|^2)."""
+def _stein_row(x, s, points, scores, kernel, scratch):
+    """``scratch.row[i] = k0(x, points[:, i])`` for a radial kernel phi(|x - y|^2)."""
+    row, slopes, squares, curvatures = scratch
+    gaussian, scale2, exponent, rates = kernel
     dim, n = points.shape
+    trace = 0.0
+    isotropic = True
     for i in range(n):
         row[i] = 0.0
         slopes[i] = 0.0
@@ -138,25 +191,40 @@ def _stein_row(x, s, points, scores, gaussian, scale2, exponent, row, slopes, sq
     for k in range(dim):
         xk = x[k]
         sk = s[k]
+        rate = rates[k]
+        weight = sk / rate
+        trace += rate
+        isotropic = isotropic and rate == 1.0
         for i in range(n):
             difference = xk - points[k, i]
             score = scores[k, i]
             squares[i] += difference * difference
             slopes[i] += difference * (score - sk)
-            row[i] += sk * score
-    # k0 = phi [s.s' + 2 phi'/phi ((x - y).(s' - s) - d) - 4 |x - y|^2 phi''/phi]
+            row[i] += weight * score
+    if isotropic:
+        curvatures = squares
+    else:
+        for i in range(n):
+            curvatures[i] = 0.0
+        for k in range(dim):
+            xk = x[k]
+            rate = rates[k]
+            for i in range(n):
+                difference = xk - points[k, i]
+                curvatures[i] += rate * difference * difference
+    # With D the matrix of the rates,
+    # k0 = phi [s.s' + 2 phi'/phi ((x - y).(s' - s) - tr D) - 4 (x - y)'D(x - y) phi''/phi]
     if gaussian:
         first = -0.5 / scale2
         for i in range(n):
-            curvature = 4.0 * squares[i] * first * first
-            k0 = row[i] + 2.0 * first * (slopes[i] - dim) - curvature
+            k0 = row[i] + 2.0 * first * (slopes[i] - trace) - 4.0 * curvatures[i] * first * first
             row[i] = k0 * math.exp(first * squares[i])
     else:
         for i in range(n):
             q = 1.0 + squares[i] / scale2
             first = exponent / (scale2 * q)
-            curvature = 4.0 * squares[i] * first * (exponent - 1.0) / (scale2 * q)
-            row[i] += 2.0 * first * (slopes[i] - dim) - curvature
+            second = first * (exponent - 1.0) / (scale2 * q)
+            row[i] += 2.0 * first * (slopes[i] - trace) - 4.0 * curvatures[i] * second
             squares[i] = q
         if exponent == -0.5:
             for i in range(n):
@@ -167,31 +235,24 @@ def _stein_row(x, s, points, scores, gaussian, scale2, exponent, row, slopes, sq
 
 
 @compiled
-def _stein_diagonal(s, gaussian, scale2, exponent):
+def _stein_diagonal(s, kernel):
+    gaussian, scale2, exponent, rates = kernel
     total = 0.0
+    trace = 0.0
     for k in range(s.size):
-        total += s[k] * s[k]
-    return total + s.size / scale2 if gaussian else total - 2.0 * s.size * exponent / scale2
+        total += s[k] * s[k] / rates[k]
+        trace += rates[k]
+    return total + trace / scale2 if gaussian else total - 2.0 * trace * exponent / scale2
 
 
 @compiled
-def _offer(d, x, s, index, candidates, gaussian, scale2, exponent):
+def _offer(d, x, s, index, candidates, kernel):
     """Let a sample compete for its group; True when the group's best candidate stands ready."""
     n = d.counts[SIZE]
     row = d.row[:n]
-    _stein_row(
-        x,
-        s,
-        d.points[:, :n],
-        d.scores[:, :n],
-        gaussian,
-        scale2,
-        exponent,
-        row,
-        d.slopes,
-        d.squares,
-    )
-    own = _stein_diagonal(s, gaussian, scale2, exponent)
+    scratch = Scratch(row, d.slopes, d.squares, d.curvatures)
+    _stein_row(x, s, d.points[:, :n], d.scores[:, :n], kernel, scratch)
+    own = _stein_diagonal(s, kernel)
     objective = own + 2.0 * row.sum()
     if d.counts[GROUP] == 0 or objective < d.best_numbers[0]:
         d.best_numbers[0] = objective
@@ -263,6 +324,20 @@ def _replace_worst(d):
 
 
 @compiled
+def _worst(d):
+    """The point whose contribution to the KSD is largest, the last of several."""
+    n = d.counts[SIZE]
+    worst = n - 1
+    largest = 2.0 * d.row_sums[worst] - d.matrix[worst, worst]
+    for i in range(n - 1):
+        contribution = 2.0 * d.row_sums[i] - d.matrix[i, i]
+        if contribution > largest:
+            largest = contribution
+            worst = i
+    return worst
+
+
+@compiled
 def _drop(d, j):
     """Remove point j; the last point takes its slot."""
     last = d.counts[SIZE] - 1
@@ -274,14 +349,33 @@ def _drop(d, j):
     d.scores[:, j] = d.scores[:, last]
     d.matrix[j, : last + 1] = d.matrix[last, : last + 1]
     d.matrix[: last + 1, j] = d.matrix[: last + 1, last]
+    d.best_row[j] = d.best_row[last]
     d.counts[SIZE] = last
     _refresh(d)
 
 
 @compiled
-def _thin_capped(d, x, scores, index, n_points, candidates, gaussian, scale2, exponent):
+def _extend(d, x, scores, index, kernel):
+    steps = d.counts[STEPS]
+    d.counts[GROUP] = 0
     for t in range(len(x)):
-        if _offer(d, x[t], scores[t], index[t], candidates, gaussian, scale2, exponent):
+        _offer(d, x[t], scores[t], index[t], 1, kernel)
+        _append(d)
+    d.counts[STEPS] = steps
+
+
+@compiled
+def _shrink(d, n_points):
+    while d.counts[SIZE] > n_points:
+        _drop(d, _worst(d))
+    # The best candidate of a started group goes on competing, against the smaller dictionary.
+    d.best_numbers[0] = d.best_numbers[1] + 2.0 * d.best_row[: d.counts[SIZE]].sum()
+
+
+@compiled
+def _thin_capped(d, x, scores, index, n_points, candidates, kernel):
+    for t in range(len(x)):
+        if _offer(d, x[t], scores[t], index[t], candidates, kernel):
             if d.counts[SIZE] < n_points:
                 _append(d)
             else:
@@ -289,23 +383,18 @@ def _thin_capped(d, x, scores, index, n_points, candidates, gaussian, scale2, ex
 
 
 @compiled
-def _thin_floored(d, x, scores, index, floors, slacks, candidates, gaussian, scale2, exponent):
+def _thin_floored(d, x, scores, index, floors, slacks, candidates, kernel):
     step = 0
     for t in range(len(x)):
-        if not _offer(d, x[t], scores[t], index[t], candidates, gaussian, scale2, exponent):
+        if not _offer(d, x[t], scores[t], index[t], candidates, kernel):
             continue
         _append(d)
         n = d.counts[SIZE]
         bound = d.row_sums[:n].sum() / (n * n) + slacks[step]
         while n - 1 >= max(1.0, floors[step]):
-            worst = n - 1
-            largest = 2.0 * d.row_sums[worst] - d.matrix[worst, worst]
-            for i in range(n - 1):
-                contribution = 2.0 * d.row_sums[i] - d.matrix[i, i]
-                if contribution > largest:
-                    largest = contribution
-                    worst = i
-            rest = d.row_sums[:n].sum() - largest
+            worst = _worst(d)
+            contribution = 2.0 * d.row_sums[worst] - d.matrix[worst, worst]
+            rest = d.row_sums[:n].sum() - contribution
             if not rest < bound * (n - 1) * (n - 1):
                 break
             _drop(d, worst)
@@ -314,35 +403,104 @@ def _thin_floored(d, x, scores, index, floors, slacks, candidates, gaussian, sca
 
 
 @compiled
-def _greedy(x, scores, gaussian, scale2, exponent, indices):
+def _by_coordinate(x):
     n, dim = x.shape
-    points = np.empty((dim, n))
-    point_scores = np.empty((dim, n))
+    columns = np.empty((dim, n))
+    for i in range(n):
+        columns[:, i] = x[i]
+    return columns
+
+
+@compiled
+def _empty_scratch():
+    return Scratch(np.empty(_PIECE), np.empty(_PIECE), np.empty(_PIECE), np.empty(_PIECE))
+
+
+@compiled
+def _greedy(x, scores, kernel, indices):
+    n = len(x)
+    points = _by_coordinate(x)
+    point_scores = _by_coordinate(scores)
+    scratch = _empty_scratch()
     # Half of k0(x, x) plus the sum of k0(x, x_j) over the points chosen so far.
     objective = np.empty(n)
     for i in range(n):
-        points[:, i] = x[i]
-        point_scores[:, i] = scores[i]
-        objective[i] = 0.5 * _stein_diagonal(scores[i], gaussian, scale2, exponent)
-    row = np.empty(_PIECE)
-    slopes = np.empty(_PIECE)
-    squares = np.empty(_PIECE)
+        objective[i] = 0.5 * _stein_diagonal(scores[i], kernel)
     for step in range(indices.size):
         chosen = np.argmin(objective)
         indices[step] = chosen
         for low in range(0, n, _PIECE):
             high = min(low + _PIECE, n)
-            _stein_row(
-                x[chosen],
-                scores[chosen],
-                points[:, low:high],
-                point_scores[:, low:high],
-                gaussian,
-                scale2,
-                exponent,
-                row,
-                slopes,
-                squares,
-            )
+            there = points[:, low:high]
+            _stein_row(x[chosen], scores[chosen], there, point_scores[:, low:high], kernel, scratch)
             for i in range(low, high):
-                objective[i] += row[i - low]
+                objective[i] += scratch.row[i - low]
+
+
+@compiled
+def _sum_rows(x, scores, points, point_scores, order, n, kernel, scratch, diagonal, row_sums):
+    """Row sums of the Stein matrix of the first n points, from one half of it."""
+    for i in range(n):
+        row_sums[i] = diagonal[i]
+    for low in range(0, n, _PIECE):
+        high = min(low + _PIECE, n)
+        for i in range(high):
+            j = order[i]
+            first = max(low, i + 1)
+            there = points[:, first:high]
+            _stein_row(x[j], scores[j], there, point_scores[:, first:high], kernel, scratch)
+            total = 0.0
+            for k in range(first, high):
+                total += scratch.row[k - first]
+                row_sums[k] += scratch.row[k - first]
+            row_sums[i] += total
+
+
+@compiled
+def _backward(x, scores, kernel, order, n_points):
+    """Reorder ``order`` so that the first ``n_points`` remain."""
+    n = len(x)
+    points = _by_coordinate(x)
+    point_scores = _by_coordinate(scores)
+    scratch = _empty_scratch()
+    diagonal = np.empty(n)
+    for i in range(n):
+        diagonal[i] = _stein_diagonal(scores[i], kernel)
+    row_sums = np.empty(n)
+    trace = math.inf
+    while n > n_points:
+        # Subtractions lose digits as the sums shrink, at once when an outlier goes. The trace
+        # bounds all entries that a sum has ever held.
+        if diagonal[:n].sum() < 0.1 * trace:
+            trace = diagonal[:n].sum()
+            _sum_rows(
+                x, scores, points, point_scores, order, n, kernel, scratch, diagonal, row_sums
+            )
+        worst = np.argmax(2.0 * row_sums[:n] - diagonal[:n])
+        j = order[worst]
+        n -= 1
+        order[worst], order[n] = order[n], j
+        points[:, worst] = points[:, n]
+        point_scores[:, worst] = point_scores[:, n]
+        diagonal[worst] = diagonal[n]
+        row_sums[worst] = row_sums[n]
+        for low in range(0, n, _PIECE):
+            high = min(low + _PIECE, n)
+            there = points[:, low:high]
+            _stein_row(x[j], scores[j], there, point_scores[:, low:high], kernel, scratch)
+            for i in range(low, high):
+                row_sums[i] -= scratch.row[i - low]
+
+
+@compiled
+def _stein_matrix(x, scores, kernel, matrix):
+    n = len(x)
+    points = _by_coordinate(x)
+    point_scores = _by_coordinate(scores)
+    scratch = _empty_scratch()
+    for low in range(0, n, _PIECE):
+        high = min(low + _PIECE, n)
+        there = points[:, low:high]
+        for i in range(n):
+            _stein_row(x[i], scores[i], there, point_scores[:, low:high], kernel, scratch)
+            matrix[i, low:high] = scratch.row[: high - low]

@@ -1,0 +1,165 @@
+"""Where a Stein kernel is evaluated: in coordinates in which its base kernel is round.
+
+Two maps are told apart that both go by the name of preconditioning. Whitening, ``x = L z`` with
+scores ``L' s``, changes the coordinates of the problem: the result then does not depend on the
+units or on a linear mixing of the parameters. A base kernel with a matrix G of squared length
+scales, ``phi((x - y)' G^-1 (x - y))``, leaves the scores as they are (Riabiz et al. 2022, "Optimal
+thinning of MCMC output"), and its Stein kernel is a different one. With ``G = Q diag(g) Q'`` the
+kernel is round in ``u``, ``x = Q diag(g)^(1/2) u``; there a score counts with the rate 1 / g.
+"""
+
+import numbers
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.spatial.distance import pdist
+
+from ._jit.thinning import Kernel
+from .kernels import IMQ, RBF, resolve_kernel
+
+_LARGEST_SAMPLE = 1000  # of which the median distance is taken
+
+
+class SteinCoordinates:
+    """A radial Stein kernel and the affine map to coordinates in which its base kernel is round.
+
+    Parameters
+    ----------
+    kernel : "imq", "rbf", IMQ or RBF
+    length_scale : None, "median", "scaled-median", "cov", float or array of shape (d, d)
+        Takes the place of the kernel's own; an array holds squares.
+    preconditioner : None, "cov" or array of shape (d, d)
+        Covariance that whitens.
+    samples : array of shape (n, d)
+        What rules are settled by.
+
+    Attributes
+    ----------
+    base_kernel : IMQ or RBF
+        With numbers for rules.
+    kernel : skstein._jit.thinning.Kernel
+        The same for the compiled routines.
+    """
+
+    def __init__(self, kernel, length_scale, preconditioner, samples):
+        kernel = resolve_kernel(kernel)
+        if not isinstance(kernel, IMQ | RBF):
+            raise ValueError(f'kernel must be "imq", "rbf", an IMQ or an RBF, got {kernel!r}.')
+        dim = samples.shape[1]
+        # x = location + root u; without a root, u is x itself.
+        self._root, self._rates = None, np.ones(dim)
+        self._location = samples.mean(axis=0) if len(samples) else np.zeros(dim)
+        covariance = _covariance("preconditioner", preconditioner, samples)
+        if covariance is not None:
+            root = _cholesky("preconditioner", covariance)
+            self._set_root(root, solve_triangular(root, np.eye(dim), lower=True))
+        squares = _squared_scale(length_scale, self.samples(samples))
+        if np.ndim(squares) == 2:
+            self._make_round(squares)
+            squares = 1.0
+        if squares is not None:
+            kernel = _with_scale(kernel, float(np.sqrt(squares)))
+        self.base_kernel = kernel.fixed(self.samples(samples))
+
+    @property
+    def kernel(self):
+        return Kernel.of(*_numbers(self.base_kernel, len(self._rates)), self._rates)
+
+    def samples(self, x):
+        """Samples (n, d) in round coordinates."""
+        return x if self._root is None else (x - self._location) @ self._inverse.T
+
+    def scores(self, s):
+        """Scores (n, d) as the compiled routines want them: in round coordinates, times rates."""
+        return s if self._root is None else (s @ self._root) * self._rates
+
+    def original_samples(self, u):
+        """What `samples` undoes."""
+        return u if self._root is None else self._location + u @ self._root.T
+
+    def original_scores(self, t):
+        """What `scores` undoes."""
+        return t if self._root is None else (t / self._rates) @ self._inverse
+
+    def _set_root(self, root, inverse):
+        self._root, self._inverse = root, inverse
+
+    def _make_round(self, squares):
+        g, rotation = np.linalg.eigh(squares)
+        scaled, inverse = rotation * np.sqrt(g), (rotation / np.sqrt(g)).T
+        if self._root is not None:
+            scaled, inverse = self._root @ scaled, inverse @ self._inverse
+        self._set_root(scaled, inverse)
+        self._rates = 1.0 / g
+
+
+def _covariance(name, value, samples):
+    """The matrix that ``value`` names or is, or None."""
+    dim = samples.shape[1]
+    if value is None:
+        return None
+    if isinstance(value, str) and value == "cov":
+        if len(samples) <= dim:
+            raise ValueError(
+                f'{name}="cov" needs more than {dim} samples (in the first call, if there are '
+                f"several), got {len(samples)}; pass more of them, or a matrix."
+            )
+        return np.cov(samples, rowvar=False).reshape(dim, dim)
+    if isinstance(value, str) or np.shape(value) != (dim, dim):
+        raise ValueError(
+            f'{name} must be None, "cov" or an array of shape ({dim}, {dim}), got {value!r}.'
+        )
+    return np.asarray(value, dtype=float)
+
+
+def _cholesky(name, covariance):
+    try:
+        # LAPACK looks at the lower triangle only, and lets NaN pass.
+        if np.abs(covariance - covariance.T).max() <= 1e-8 * np.abs(covariance).max():
+            return np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        pass
+    raise ValueError(
+        f"{name} is not symmetric and positive definite; pass a covariance that is, leave out "
+        "coordinates that are constant or sums of others, or pass None."
+    )
+
+
+def _squared_scale(length_scale, samples):
+    """Squared length scale: a number, a matrix, or None for the kernel's own."""
+    if isinstance(length_scale, str) and length_scale in ("median", "scaled-median"):
+        n = min(len(samples), _LARGEST_SAMPLE)
+        some = samples[np.linspace(0, len(samples) - 1, n, dtype=int)]
+        median = np.median(pdist(some)) if n > 1 else 0.0
+        if not median > 0.0:
+            raise ValueError(
+                f'length_scale="{length_scale}": the median distance between samples is 0; pass a '
+                "number."
+            )
+        return median**2 / (np.log(n) if length_scale == "scaled-median" else 1.0)
+    if isinstance(length_scale, numbers.Real):
+        if not 0.0 < length_scale < np.inf:
+            raise ValueError(f"length_scale must be positive, got {length_scale!r}.")
+        return float(length_scale) ** 2
+    if isinstance(length_scale, str) and length_scale != "cov":
+        raise ValueError(
+            'length_scale must be None, "median", "scaled-median", "cov", a positive number or an '
+            f"array of squares of shape (d, d), got {length_scale!r}."
+        )
+    squares = _covariance("length_scale", length_scale, samples)
+    if squares is not None:
+        _cholesky("length_scale", squares)
+    return squares
+
+
+def _with_scale(kernel, scale):
+    if isinstance(kernel, RBF):
+        return RBF(bandwidth=scale)
+    return IMQ(length_scale=scale, exponent=kernel.exponent)
+
+
+def _numbers(kernel, dim):
+    """Gaussian or not, squared scale and exponent of a kernel without rules."""
+    if isinstance(kernel, RBF):
+        return True, kernel._h2(dim), 0.0
+    return False, kernel._l2(dim), kernel._beta()
