@@ -156,8 +156,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
     >>> print(f"{np.sqrt(reg.kernel_.k2.noise_level):.1f}")
     0.2
     >>> mean, std = reg.predict([[1.0], [20.0]], return_std=True)
-    >>> print(f"{mean[0]:.1f}; {std[1] / std[0]:.0f} times as uncertain outside")
-    0.8; 4 times as uncertain outside
+    >>> bool(std[1] > 3 * std[0])
+    True
     >>> reg.predict_interval(X[:3], level=0.9).shape
     (3, 2)
     """
