@@ -584,7 +584,9 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             X = self._validated(X)
             split, particles, weights = self._mixture()
             counts = rng.multinomial(n_samples, weights)
-            joints = (self._joint(split, particle, X) for particle in particles)
+            chosen = np.flatnonzero(counts)
+            counts = counts[chosen]
+            joints = (self._joint(split, particles[index], X) for index in chosen)
         else:
             mean, covariance = self.predict(X, return_cov=True)
             n = len(mean)
