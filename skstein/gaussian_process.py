@@ -479,9 +479,9 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                 raise ValueError("Gradient can only be evaluated for theta!=None.")
             return self.log_marginal_likelihood_value_
         kernel = clone(self.kernel_) if clone_kernel else self.kernel_
-        kernel.theta = theta
         # Hyper-parameters that overflow have no likelihood, which is what is returned.
         with np.errstate(all="ignore"):
+            kernel.theta = theta
             try:
                 value, gradient = log_marginal_likelihood(
                     SplitKernel(kernel), *self._optimizer_rows, self.approximation, eval_gradient

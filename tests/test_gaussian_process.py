@@ -958,6 +958,13 @@ def test_questions_that_make_no_sense():
         reg.log_marginal_likelihood(eval_gradient=True)
 
 
+def test_hyperparameters_that_overflow_have_no_likelihood():
+    reg = SparseGPRegressor(ConstantKernel() * RBF(), optimizer=None).fit(X, Y)
+    value, gradient = reg.log_marginal_likelihood(np.array([800.0, 0.0]), eval_gradient=True)
+    assert value == reg.log_marginal_likelihood(np.array([800.0, 0.0])) == -np.inf
+    assert_array_equal(gradient, np.zeros(2))
+
+
 class FirstColumn(ConstantKernel):
     """A kernel whose diagonal is a view of its argument."""
 
