@@ -11,7 +11,13 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin
-from sklearn.utils import Bunch, check_array, check_consistent_length, column_or_1d
+from sklearn.utils import (
+    Bunch,
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._blocks import row_blocks
@@ -19,7 +25,7 @@ from ._callbacks import ProgressLines, RoundTasks, between_rounds
 from ._jit.predict import log_mean_proba, mean_entropy, normal_mixture_quantile
 from ._parallel import one_thread
 from ._random import as_generator
-from ._validation import check_fractions, has_callbacks
+from ._validation import about, check_fractions, has_callbacks
 from .inference import infer, resolve_engine
 from .posterior import weighted_quantile
 
@@ -119,7 +125,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _over_rows(self, X, function, theta=None, weights=None):
         """Concatenate ``function(outputs, weights)`` over blocks of the rows of X."""
         blocks = self._row_outputs(X, theta, weights)
-        return np.concatenate([function(outputs, weights) for _, outputs, weights in blocks])
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = np.concatenate([function(outputs, weights) for _, outputs, weights in blocks])
+        _require_no_overflow(result)
+        return result
 
     def _row_outputs(self, X, theta=None, weights=None):
         """Yield (rows, outputs, weights) of each block of rows of X.
@@ -127,7 +136,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         The outputs are those of the posterior's particles, or of those given.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+        with about("X"):
+            X = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
         if theta is None:
             theta, weights = self.posterior_.particles, self.posterior_.weights
         blocks = row_blocks(X.shape[0], 8 * len(theta) * self._n_outputs)
@@ -377,23 +387,30 @@ class BayesianRegressorMixin(RegressorMixin):
         Raises
         ------
         ValueError
-            If ``y`` has another length than X, or another number of outcomes than in `fit`.
+            If ``y`` is not finite, has another length than X, or another number of outcomes than
+            in `fit`.
         """
-        if self._n_outputs == 1:
-            y = column_or_1d(y, dtype=np.float64)
-        else:
-            y = check_array(y, dtype=np.float64)
-            if y.shape[1] != self._n_outputs:
-                raise ValueError(
-                    f"y has {y.shape[1]} columns, but the fit was on {self._n_outputs} outcomes."
-                )
+        with about("y"):
+            if self._n_outputs == 1:
+                y = column_or_1d(y, dtype=np.float64)
+            else:
+                y = check_array(y, dtype=np.float64, input_name="y")
+        if y.ndim == 2 and y.shape[1] != self._n_outputs:
+            raise ValueError(
+                f"y has {y.shape[1]} columns, but the fit was on {self._n_outputs} outcomes."
+            )
+        assert_all_finite(y, input_name="y")
         check_consistent_length(X, y)
         result = []
-        for rows, (means, variances), weights in self._row_outputs(X):
-            standard = (y[rows, ..., None] - means) ** 2 / variances + np.log(2 * np.pi * variances)
-            joint = standard.reshape(len(standard), -1, len(weights)).sum(axis=1)
-            result.append(logsumexp(-0.5 * joint, axis=1, b=weights))
-        return np.concatenate(result)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows, (means, variances), weights in self._row_outputs(X):
+                standard = (y[rows, ..., None] - means) ** 2 / variances
+                standard += np.log(2 * np.pi * variances)
+                joint = standard.reshape(len(standard), -1, len(weights)).sum(axis=1)
+                result.append(logsumexp(-0.5 * joint, axis=1, b=weights))
+        result = np.concatenate(result)
+        _require_no_overflow(result)
+        return result
 
     def predict_quantiles(self, X, q):
         """Quantiles of the outcome: exact ones of the mixture of normals over the particles.
@@ -495,10 +512,19 @@ class BayesianRegressorMixin(RegressorMixin):
 
         return np.moveaxis(self._over_rows(X, moments), 1, 0)
 
-
     def _row_noises(self, X):
         """As `_row_outputs`, of components so fine that the variances are those of the noise."""
         return self._row_outputs(X)
+
+
+def _require_no_overflow(predicted):
+    """Refuse a prediction that is NaN because infinities met on the way."""
+    bad = np.isnan(predicted.reshape(len(predicted), -1)).any(axis=1)
+    if bad.any():
+        raise FloatingPointError(
+            f"the prediction overflows for row {np.flatnonzero(bad)[0]} of X, which is too far "
+            "from the rows that fit saw; bring X to their magnitude."
+        )
 
 
 def _ends(level):

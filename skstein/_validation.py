@@ -1,28 +1,76 @@
 """The one file that touches scikit-learn's private helpers: a new release is met in one place."""
 
+import re
+from contextlib import contextmanager
+
 import numpy as np
+from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_sample_weight
 
 __all__ = [
     "HasMethods",
     "Interval",
     "StrOptions",
+    "about",
     "check_fractions",
     "check_kernel_bounds",
+    "check_magnitude",
     "check_sample_weight",
     "has_callbacks",
     "validated",
 ]
 
+# Products of a few values up to the first, and squares of values down to the second, stay in the
+# range of floating point.
+LARGEST, SMALLEST = 1e50, 1e-150
+
 # Engines and priors are validated by whoever uses them, also inside an estimator's fit.
 validated = _fit_context(prefer_skip_nested_validation=False)
 
 
+@contextmanager
+def about(name):
+    """Name the argument in an error of NumPy or pandas, which cannot know what it is about."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        known = rf"\b({name}|[Ss]ample.weights?|y|samples?|features?|required by)\b"
+        if re.search(known, str(error)):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"{name} must hold real numbers, with text and categories encoded as such: {error}"
+        ) from error
+
+
 def check_sample_weight(sample_weight, X):
     """Weights as float64 of shape (n,): ones for None, else finite, non-negative, not all zero."""
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    with about("sample_weight"):
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    check_magnitude(weights, "sample_weight", smallest=0.0)
+    return weights
+
+
+def check_magnitude(values, name, smallest=SMALLEST):
+    """Refuse values that are not finite or too large to be squared, and columns that are too small.
+
+    A column that is zero everywhere may stay.
+    """
+    table = values if values.ndim == 2 else values[:, None]
+    if sparse.issparse(table):
+        least, most = min_max_axis(table, axis=0)
+    else:
+        least, most = table.min(axis=0), table.max(axis=0)
+    sizes = np.maximum(most, -least)
+    wrong = sizes[~((sizes <= LARGEST) & ((sizes >= smallest) | (sizes == 0.0)))]
+    if len(wrong):
+        raise ValueError(
+            f"{name} holds a value of magnitude {wrong[0]:.3g}, outside {smallest:g} to "
+            f"{LARGEST:g}; change its unit."
+        )
 
 
 def check_fractions(values, name):

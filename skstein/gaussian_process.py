@@ -44,10 +44,10 @@ from ._inducing import (
 )
 from ._parallel import make_map, one_thread
 from ._random import as_generator
-from ._validation import Interval, StrOptions, check_kernel_bounds, validated
+from ._validation import Interval, StrOptions, check_kernel_bounds, check_magnitude, validated
 from .inference.base import BATCH_SIZE, History
 from .inference.pmd import WeightedParticles, mirror_step
-from .linear_model import _check_magnitude, _location_and_scale
+from .linear_model import _location_and_scale
 from .posterior import ParticlePosterior
 
 _EPS = np.finfo(np.float64).eps
@@ -264,8 +264,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                 f"y has {y.shape[1]} columns where n_targets={self.n_targets} says otherwise; "
                 "n_targets may be None."
             )
-        _check_magnitude(X, "X")
-        _check_magnitude(y, "y")
+        check_magnitude(X, "X")
+        check_magnitude(y, "y")
         alpha = self._row_noise(X, kernel)
         center, scale = np.zeros(y.shape[1]), np.ones(y.shape[1])
         if self.normalize_y:

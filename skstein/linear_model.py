@@ -17,13 +17,21 @@ from sklearn.utils.validation import validate_data
 
 from ._blocks import row_blocks
 from ._estimator import BayesianClassifierMixin, BayesianEstimator, BayesianRegressorMixin
-from ._validation import HasMethods, Interval, StrOptions, check_sample_weight, validated
+from ._validation import (
+    LARGEST,
+    HasMethods,
+    Interval,
+    StrOptions,
+    about,
+    check_magnitude,
+    check_sample_weight,
+    validated,
+)
 from .inference import ENGINES, resolve_engine
 from .priors import PRIORS, resolve_prior
 from .targets import Affine, LinearTarget, LogisticTarget, ProbitTarget, SoftmaxTarget
 
 _EPS = np.finfo(np.float64).eps
-_LARGEST = 1e50  # products of a few such values, and their sums, stay finite
 
 
 class _BayesianLinearModel(BayesianEstimator):
@@ -252,10 +260,12 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
             If an engine or prior is a class instead of an instance.
         """
         given = X, y, sample_weight
-        X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr", y_numeric=True)
-        y = y.astype(np.float64)
-        _check_magnitude(X, "X")
-        _check_magnitude(y, "y")
+        with about("X"):
+            X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr")
+        with about("y"):
+            y = y.astype(np.float64)
+        check_magnitude(X, "X")
+        check_magnitude(y, "y")
         X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
         y_center, y_scale = 0.0, 1.0
         if self.standardize:
@@ -284,7 +294,13 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         summaries = {name: value[0] for name, value in super()._summaries(posterior).items()}
         for name in ("intercept_", "intercept_std_"):
             summaries[name] = float(summaries[name])
-        noise_variance = float(np.exp(posterior.particles[:, -1]) @ posterior.weights)
+        with np.errstate(over="ignore"):
+            noise_variance = float(np.exp(posterior.particles[:, -1]) @ posterior.weights)
+        if not np.isfinite(noise_variance):
+            raise FloatingPointError(
+                "the noise variance is beyond floating point in part of the posterior; give its "
+                "prior a larger noise_shape or a noise_scale nearer to 1."
+            )
         return {**summaries, "noise_variance_": noise_variance}
 
     def _particle_outputs(self, X, theta):
@@ -353,9 +369,10 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
             If an engine or prior is a class instead of an instance.
         """
         given = X, y, sample_weight
-        X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr")
+        with about("X"):
+            X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr")
         check_classification_targets(y)
-        _check_magnitude(X, "X")
+        check_magnitude(X, "X")
         X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -366,9 +383,9 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         class_weight = compute_class_weight(
             self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
         )
-        if not np.all((class_weight > 0.0) & np.isfinite(class_weight)):
+        if not np.all((class_weight > 0.0) & (class_weight <= LARGEST)):
             raise ValueError(
-                f"class_weight must be positive and finite, got {self.class_weight!r}."
+                f"class_weight must be positive and at most {LARGEST:g}, got {self.class_weight!r}."
             )
         options = self._target_options(X, sample_weight * class_weight[codes])
         target = self._make_target(X, codes, options)
@@ -566,23 +583,14 @@ def _drop_weightless(X, y, sample_weight):
     return (X, y, sample_weight) if kept.all() else (X[kept], y[kept], sample_weight[kept])
 
 
-def _check_magnitude(values, name):
-    """Refuse values that are not finite, or whose squares would not be."""
-    data = values.data if sparse.issparse(values) else values
-    largest = max(abs(data.max(initial=0.0)), abs(data.min(initial=0.0)))
-    if not largest <= _LARGEST:
-        raise ValueError(
-            f"{name} holds a value of magnitude {largest:.3g}; it must be finite and at most "
-            f"{_LARGEST:g}. Change the unit of {name}."
-        )
-
-
 def _location_and_scale(X, sample_weight):
     """Weighted mean and standard deviation of each column, the latter 1 for a constant column.
 
     Sums are taken about the first row, so that a constant column has its own value as mean and no
     variance; a standard deviation that rounding of the values explains counts as none.
     """
+    # Weights count in proportion to each other, and tiny ones would underflow in products.
+    sample_weight = sample_weight / sample_weight.max()
     total = sample_weight.sum()
     if sparse.issparse(X):
         mean, variance = mean_variance_axis(X, axis=0, weights=sample_weight)
