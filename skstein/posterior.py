@@ -4,6 +4,7 @@ import numpy as np
 
 from ._random import as_generator
 from .metrics import ksd
+from .targets.base import as_names
 from .targets.bijections import Chain
 
 
@@ -95,7 +96,8 @@ class ParticlePosterior:
         m, dim = self.particles.shape
         weights = np.ones(m) if weights is None else np.asarray(weights, dtype=float)
         self.weights = weights / weights.sum()
-        self.names = tuple(f"theta[{j}]" for j in range(dim)) if names is None else tuple(names)
+        default = [f"theta[{j}]" for j in range(dim)]
+        self.names = as_names(default if names is None else names, dim)
         self.log_densities = log_densities
         self.scores = scores
         self.history = {} if history is None else history

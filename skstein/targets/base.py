@@ -13,6 +13,25 @@ def supports(target, part):
     return getattr(target, part, None) is not None
 
 
+class NotANumber(ValueError):
+    """A user's function returned NaN; `infer` adds to the message when that was."""
+
+
+def as_names(names, count, parameter="names"):
+    """``names`` as a tuple of ``count`` strings.
+
+    A string is a sequence too, of its letters; none that is given for names means that.
+    """
+    if isinstance(names, str | bytes):
+        raise TypeError(
+            f"{parameter} must be a sequence of {count} names, got {names!r}: give a list."
+        )
+    names = tuple(map(str, names))
+    if len(names) != count:
+        raise ValueError(f"{parameter} must have {count} entries, got {len(names)}.")
+    return names
+
+
 class Target:
     """Base class of log densities.
 

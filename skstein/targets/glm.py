@@ -11,7 +11,7 @@ import numpy as np
 
 from .._blocks import row_blocks
 from ..priors import Normal
-from .base import Target
+from .base import Target, as_names
 from .design import make_design
 
 
@@ -77,7 +77,7 @@ class RegressionTarget(Target):
         self.feature_names = (
             tuple(f"x{j}" for j in range(self.n_features))
             if feature_names is None
-            else tuple(map(str, feature_names))
+            else as_names(feature_names, self.n_features, "feature_names")
         )
         self.dim = self.n_outputs * self.n_columns + self.n_extra
 
@@ -257,9 +257,9 @@ class SoftmaxTarget(RegressionTarget):
     def __init__(self, X, y, *, n_classes, class_names=None, **kwargs):
         self.n_outputs = int(n_classes)
         self.class_names = (
-            tuple(map(str, range(self.n_outputs)))
+            tuple(map(str, range(n_classes)))
             if class_names is None
-            else tuple(map(str, class_names))
+            else as_names(class_names, n_classes, "class_names")
         )
         super().__init__(X, np.asarray(y, dtype=np.intp), **kwargs)
 

@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from .base import Target
+from .base import NotANumber, Target, as_names
+
+
+def _real(values, name):
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be an array of real numbers, got one of {values.dtype}.")
+    return values.astype(float, copy=False)
 
 
 class LogDensity(Target):
@@ -14,11 +20,13 @@ class LogDensity(Target):
         ``log_density(theta) -> (m,)`` for ``theta`` of shape (m, dim), up to a constant.
     score : callable, default=None
         ``score(theta) -> (m, dim)``, the gradient of ``log_density``. Without it only engines that
-        need no gradient can be used.
+        need no gradient can be used. A wrong one gives a wrong posterior: a multiple of the
+        gradient passes through "svgd" and "fwss" without a warning. `check_target` compares the two
+        functions by differences; call it before the first fit.
     dim : int
         Number of coordinates.
     initial : array-like of shape (dim,), default=None
-        Where the search for the mode starts; zeros by default.
+        Where the search for the mode starts; zeros by default. The density must not be 0 there.
     hessian : callable, default=None
         ``hessian(theta) -> (dim, dim)`` for ``theta`` of shape (dim,): the second derivatives of
         the NEGATIVE log density. By default they are differenced from the score.
@@ -32,13 +40,22 @@ class LogDensity(Target):
     Raises
     ------
     ValueError
-        If a function returns the wrong shape, or NaN, when it is called.
+        If ``dim``, ``initial`` or ``names`` do not fit each other; when a function is called, if it
+        returns the wrong shape, or NaN.
+    TypeError
+        If a function is not callable, or ``names`` is a single string.
+
+    See Also
+    --------
+    check_target : Compares the functions with each other and finds a score that is not the
+        gradient.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skstein import LogDensity
+    >>> from skstein import LogDensity, check_target
     >>> target = LogDensity(lambda t: -0.5 * (t**2).sum(1), score=lambda t: -t, dim=2)
+    >>> check_target(target)
     >>> target.log_density(np.ones((3, 2)))
     array([-1., -1., -1.])
     """
@@ -70,12 +87,12 @@ class LogDensity(Target):
                 setattr(self, name, None)
             elif not callable(function):
                 raise TypeError(f"{name} must be a function of theta, got {function!r}.")
-        self._initial = np.zeros(dim) if initial is None else np.array(initial, dtype=float)
+        self._initial = np.zeros(dim) if initial is None else _real(np.array(initial), "initial")
         if self._initial.shape != (dim,):
             raise ValueError(f"initial must have shape ({dim},), got {self._initial.shape}.")
-        self._names = super().names if names is None else tuple(map(str, names))
-        if len(self._names) != dim:
-            raise ValueError(f"names must have {dim} entries, got {len(self._names)}.")
+        if not np.isfinite(self._initial).all():
+            raise ValueError(f"initial must be finite, got {self._initial}.")
+        self._names = super().names if names is None else as_names(names, self.dim)
 
     @property
     def names(self):
@@ -86,9 +103,10 @@ class LogDensity(Target):
         return self._initial
 
     def _call(self, name, shape, *args):
-        value = np.asarray(self._functions[name](*args), dtype=float)
+        value = np.asarray(self._functions[name](*args))
         if value.shape != shape:
             raise ValueError(f"{name} returned shape {value.shape}, expected {shape}.")
+        value = _real(value, name)
         if np.isnan(value).any():
             self._explain_nan(name, value, args[0])
         return value
@@ -96,16 +114,16 @@ class LogDensity(Target):
     @staticmethod
     def _explain_nan(name, value, theta):
         if name in ("hessian", "sample_prior"):
-            raise ValueError(f"{name} returned NaN; check the function.")
+            raise NotANumber(f"{name} returned NaN; check the function")
         bad = np.isnan(value.reshape(len(value), -1)).any(axis=1)
         # A trajectory that has overflowed is the engine's to reject.
         bad &= np.isfinite(theta).all(axis=1)
         if bad.any():
             first = np.flatnonzero(bad)[0]
             where = np.array2string(theta[first], threshold=6, precision=4)
-            raise ValueError(
+            raise NotANumber(
                 f"{name} returned NaN for particle {first} of {len(value)}, at theta = {where}; "
-                "return -inf where the density is 0, and check the function there."
+                "return -inf where the density is 0, and check the function there"
             )
 
     def log_density(self, theta):

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.special import erfcx, log_ndtr
 
+from .base import as_names
 from .glm import RegressionTarget
 
 _FAR = 3.0  # beyond it log Phi nears 0 and the difference of two logarithms would lose its digits
@@ -39,7 +40,7 @@ class ProbitTarget(RegressionTarget):
         self.class_names = (
             tuple(map(str, range(n_classes)))
             if class_names is None
-            else tuple(map(str, class_names))
+            else as_names(class_names, n_classes, "class_names")
         )
         super().__init__(X, np.asarray(y, dtype=np.intp), **kwargs)
 
