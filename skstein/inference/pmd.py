@@ -296,10 +296,15 @@ class PMD(Engine):
             size = n if rows is None else len(rows)
             step_size = 2.0 / (t + 2.0 * n / size)
             pieces = mirror_step(state, partial(log_posterior, rows=rows), step_size, rng)
-            power += (1.0 - power) * step_size
             t += 1
             if pieces == _MAX_SUBSTEPS:
-                problems.append(f"step {t} had to be cut into more than {_MAX_SUBSTEPS} pieces")
+                # The next steps would be no shorter.
+                problems.append(
+                    f"it stopped at step {t}, which had to be cut into more than {_MAX_SUBSTEPS} "
+                    'pieces: use init="laplace", or a prior nearer to the posterior'
+                )
+                break
+            power += (1.0 - power) * step_size
             info = history.add(ess=state.ess(), power=power, n_resampled=state.n_resampled)
             if callback is not None and callback(t, n_steps, make_posterior, info):
                 break
@@ -365,6 +370,11 @@ class PMD(Engine):
             return WeightedParticles(theta, density.log_density(theta), True)
         if start == "prior":
             theta = target.sample_prior(rng, self.n_particles)
+            if not np.isfinite(theta).all():
+                raise FloatingPointError(
+                    "the prior's draws are not finite: its tails are too heavy to start from it; "
+                    'use init="laplace", or a prior with lighter tails.'
+                )
             return WeightedParticles(theta, target.log_prior(theta), resampled)
         theta = target.sample_start(rng, self.n_particles)
         return WeightedParticles(theta, target.log_start(theta), resampled)

@@ -8,6 +8,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 
+def _solved(points, tril, trans="N"):
+    """Each row of ``points`` times the inverse of ``tril`` transposed; NaN stays the caller's."""
+    return solve_triangular(tril, points.T, lower=True, trans=trans, check_finite=False).T
+
+
 def _times(points, matrix):
     """Each row of ``points`` times ``matrix``, dense or sparse."""
     return points @ matrix if isinstance(matrix, np.ndarray) else (matrix.T @ points.T).T
@@ -45,7 +50,7 @@ class Affine:
     def _solve(self, delta):
         if self.inverse_matrix is not None:
             return _times(delta, self.inverse_matrix.T)
-        return solve_triangular(self.matrix, delta.T, lower=True).T
+        return _solved(delta, self.matrix)
 
     def log_det(self, z):
         """Log absolute determinant of the Jacobian of ``forward``, shape (m,)."""
@@ -59,7 +64,7 @@ class Affine:
         """Score at ``forward(z)`` of the density whose score in ``z`` is ``score``."""
         if self.inverse_matrix is not None:
             return _times(score, self.inverse_matrix)
-        return solve_triangular(self.matrix, score.T, lower=True, trans="T").T
+        return _solved(score, self.matrix, "T")
 
     def pull_hessian(self, z, score, hessian):
         """Negative Hessian in ``z`` (d,), from the score and negative Hessian at ``forward(z)``."""
@@ -150,7 +155,7 @@ class HyperbolicMap:
         z[:, self.selected] = self.u0 + v
         shift = (value - self.location[self.selected]) @ self.regression.T
         delta = theta[:, self.rest] - self.location[self.rest] - shift
-        z[:, self.rest] = solve_triangular(self.scale_tril, delta.T, lower=True).T
+        z[:, self.rest] = _solved(delta, self.scale_tril)
         return z
 
     def log_det(self, z):
@@ -167,7 +172,7 @@ class HyperbolicMap:
 
     def push_score(self, z, score):
         slope, curve, _ = self._slope(z[:, self.selected])
-        rest = solve_triangular(self.scale_tril, score[:, self.rest].T, lower=True, trans="T").T
+        rest = _solved(score[:, self.rest], self.scale_tril, "T")
         pushed = np.empty_like(z)
         pushed[:, self.rest] = rest
         along = (score[:, self.selected] - curve / slope) / slope

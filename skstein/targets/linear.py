@@ -83,7 +83,10 @@ class LinearTarget(RegressionTarget):
         return super().log_prior(theta) + noise
 
     def sample_prior(self, rng, m):
-        log_sigma2 = np.log(self.noise_scale / rng.standard_gamma(self.noise_shape, (m, 1)))
+        # A gamma variable of small shape underflows; G(a) = G(a + 1) U^(1 / a) has a logarithm.
+        log_precision = np.log(rng.standard_gamma(self.noise_shape + 1.0, (m, 1)))
+        log_precision += np.log(rng.random((m, 1))) / self.noise_shape
+        log_sigma2 = math.log(self.noise_scale) - log_precision
         return np.concatenate([super().sample_prior(rng, m), log_sigma2], axis=1)
 
     def log_likelihood(self, theta, rows=None):

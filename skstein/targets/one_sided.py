@@ -28,7 +28,8 @@ def _line_values(target, origins, directions, steps):
     """Log density at ``origins + steps * directions``, shape (lines, steps)."""
     lines, count = len(directions), steps.shape[-1]
     points = origins + steps[..., None] * directions[:, None, :]
-    return target.log_density(points.reshape(lines * count, -1)).reshape(lines, count)
+    value = target.log_density(points.reshape(lines * count, -1)).reshape(lines, count)
+    return np.where(np.isfinite(value), value, -np.inf)
 
 
 def line_shifts(target, laplace):
@@ -56,7 +57,6 @@ def line_shifts(target, laplace):
     if len(suspects):
         steps = np.tile(_SCAN, (len(suspects), 1))
         value = _line_values(target, laplace.mode, directions[suspects], steps)
-        value = np.where(np.isfinite(value), value, -np.inf)
         density = np.exp(value - value.max(axis=1, keepdims=True)) * np.gradient(_SCAN)
         shifts[suspects] = density @ _SCAN / density.sum(axis=1)
     return shifts
@@ -67,7 +67,7 @@ def _line_quantiles(target, origin, direction, scale, u):
     reach = scale * 2.0 ** np.arange(-3, 14)
     steps = np.concatenate([-reach[::-1], [0.0], reach])
     value = _line_values(target, origin, direction[None], steps[None])[0]
-    inside = np.flatnonzero(value > value.max() - _DROP)
+    inside = np.flatnonzero(value >= value.max() - _DROP)
     low, high = steps[max(inside[0] - 1, 0)], steps[min(inside[-1] + 1, len(steps) - 1)]
     grid = np.linspace(np.arcsinh(low / scale), np.arcsinh(high / scale), 61)
     value = _line_values(target, origin, direction[None], scale * np.sinh(grid)[None])[0]
