@@ -6,6 +6,7 @@ from .base import Engine
 from .fwss import FWSS
 from .ksd_mcmc import KSDThinnedMCMC
 from .laplace import LaplaceDraws
+from .lazy_fwss import LazyFWSS
 from .pmd import PMD
 from .pmfvb import PMFVB
 from .stein_points import SteinPoints
@@ -20,6 +21,7 @@ __all__ = [
     "Engine",
     "KSDThinnedMCMC",
     "LaplaceDraws",
+    "LazyFWSS",
     "SteinPoints",
     "infer",
     "resolve_engine",

@@ -92,6 +92,11 @@ class SteinMeasure:
         """Kernel Stein discrepancy."""
         return float(np.sqrt(max(self.weights @ self.matrix @ self.weights, 0.0)))
 
+    def gaps(self, x, scores):
+        """Duality gaps of ``x`` (m, dim): positive for what can lower the discrepancy."""
+        cross = self.kernel.stein_matrix(x, scores, self.points, self.scores) @ self.weights
+        return self.ksd() ** 2 - cross
+
     def search(self, i):
         """Step towards particle ``i``, the last one, as far as leaves the least discrepancy."""
         weights = self.weights if self._weights is not None else self._among_earlier()

@@ -12,11 +12,12 @@ from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.base import clone
 
-from .._validation import Interval, StrOptions
+from .._validation import HasMethods, Interval, StrOptions
 from ..diagnostics import ess, split_rhat
 from ..posterior import ParticlePosterior
-from ..samplers import HMC, SAMPLERS, SGLD
+from ..samplers import SAMPLERS, SGLD
 from ..thinning import OnlineKSDThinner
 from .base import BATCH_SIZE, N_PARTICLES, Engine, History, automatic
 
@@ -32,8 +33,13 @@ class KSDThinnedMCMC(Engine):
     ----------
     n_particles : int or "auto", default="auto"
         Points that the thinner keeps: ``max(100, 2 dim)``, at most 500, for "auto".
-    sampler : {"hmc", "sgld"}, default="hmc"
-        "sgld" is for minibatches.
+    sampler : {"hmc", "mala", "rwm", "sgld"} or sampler instance, default="hmc"
+        Hamiltonian Monte Carlo, the Metropolis-adjusted Langevin algorithm, random-walk Metropolis,
+        or stochastic gradient Langevin dynamics, which is for minibatches; or an object of
+        :mod:`skstein.samplers` with parameters of your choice.
+    thinner : OnlineKSDThinner, default=None
+        How draws are kept: budget, candidates, kernel, recalibration, weights; with their defaults
+        for None. ``n_points`` is the engine's ``n_particles``.
     n_chains : int, default=8
         Chains, run four at a time as one batch of gradients.
     n_draws : int, default=600
@@ -43,8 +49,6 @@ class KSDThinnedMCMC(Engine):
         Most draws of each chain in one run.
     n_warmup : int, default=150
         Iterations that adapt the step size and are thrown away.
-    step_size : float, default=0.2
-        Of "sgld", in posterior standard deviations; "hmc" adapts its own.
     batch_size : int, default=None
         Rows for each score of "sgld", with a control variate at the mode.
     max_rhat : float, default=1.01
@@ -68,12 +72,12 @@ class KSDThinnedMCMC(Engine):
 
     _parameter_constraints = {
         "n_particles": N_PARTICLES,
-        "sampler": [StrOptions(set(SAMPLERS))],
+        "sampler": [StrOptions(set(SAMPLERS)), HasMethods(["warm_up", "draw"])],
+        "thinner": [None, OnlineKSDThinner],
         "n_chains": [Interval(Integral, 2, None, closed="left")],
         "n_draws": [Interval(Integral, 8, None, closed="left")],
         "max_draws": [Interval(Integral, 8, None, closed="left")],
         "n_warmup": [Interval(Integral, 0, None, closed="left")],
-        "step_size": [Interval(Real, 0, None, closed="neither")],
         "batch_size": BATCH_SIZE,
         "max_rhat": [Interval(Real, 1, None, closed="neither")],
         "min_ess": [Interval(Real, 0, None, closed="left")],
@@ -86,11 +90,11 @@ class KSDThinnedMCMC(Engine):
         n_particles="auto",
         *,
         sampler="hmc",
+        thinner=None,
         n_chains=8,
         n_draws=600,
         max_draws=2400,
         n_warmup=150,
-        step_size=0.2,
         batch_size=None,
         max_rhat=1.01,
         min_ess=400,
@@ -99,11 +103,11 @@ class KSDThinnedMCMC(Engine):
     ):
         self.n_particles = n_particles
         self.sampler = sampler
+        self.thinner = thinner
         self.n_chains = n_chains
         self.n_draws = n_draws
         self.max_draws = max_draws
         self.n_warmup = n_warmup
-        self.step_size = step_size
         self.batch_size = batch_size
         self.max_rhat = max_rhat
         self.min_ess = min_ess
@@ -114,14 +118,22 @@ class KSDThinnedMCMC(Engine):
 
     @property
     def minibatch(self):
-        return "control-variate" if self.sampler == "sgld" else None
+        return "control-variate" if isinstance(self._sampler(), SGLD) else None
+
+    def _sampler(self):
+        return SAMPLERS[self.sampler]() if isinstance(self.sampler, str) else self.sampler
 
     def n_rounds(self, target):
         most = max(self.n_draws, self.max_draws)
         return -(-most // self.n_draws) * len(_round_sizes(self.n_draws))
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        sampler = SGLD(self.step_size) if self.sampler == "sgld" else HMC()
+        sampler = self._sampler()
+        if getattr(sampler, "batch_size", None) is not None:
+            raise ValueError(
+                "batch_size belongs to the engine, which adds the control variate without which a "
+                "minibatch is wrong: KSDThinnedMCMC(batch_size=...), and None for the sampler."
+            )
         state = self._continued(init)
         if state is None:
             state = self._started(target, rng, sampler, getattr(init, "particles", init), map)
@@ -130,9 +142,12 @@ class KSDThinnedMCMC(Engine):
         thinner.n_points = min(automatic(self.n_particles, target.dim), n_draws)
 
         def make_posterior():
+            # Recalibrated points are no draws, and their scores not those of the draws.
+            moved = thinner.recalibrate and len(thinner.samples_) >= 2 * target.dim
             return ParticlePosterior(
-                thinner.samples_,
-                scores=None if target.stochastic else thinner.scores_,
+                thinner.recalibrated_samples_ if moved else thinner.samples_,
+                thinner.weights_,
+                scores=None if target.stochastic or moved else thinner.scores_,
                 history=history.arrays(),
                 n_iter=state.n_iter,
             )
@@ -177,7 +192,8 @@ class KSDThinnedMCMC(Engine):
         generators = rng.spawn(len(pieces))
         warm_up = partial(sampler.warm_up, target, self.n_warmup)
         chains = list(map(warm_up, pieces, generators))
-        return _State(self._fixed, chains, OnlineKSDThinner(), self.n_warmup)
+        thinner = OnlineKSDThinner() if self.thinner is None else clone(self.thinner)
+        return _State(self._fixed, chains, thinner, self.n_warmup)
 
     def _continued(self, init):
         """The state of an earlier run, copied so that it can be gone on from again."""
@@ -194,8 +210,8 @@ class KSDThinnedMCMC(Engine):
 
     @property
     def _fixed(self):
-        names = ("sampler", "n_chains", "batch_size", "whiten", "one_sided")
-        return {name: getattr(self, name) for name in names}
+        names = ("sampler", "thinner", "n_chains", "batch_size", "whiten", "one_sided")
+        return {name: repr(getattr(self, name)) for name in names}
 
     def _diagnose(self, draws, thinner):
         """R-hat and ESS of each coordinate and its square, moments of the points, a message."""

@@ -20,6 +20,7 @@ from skstein.inference import (
     SteinPoints,
     resolve_engine,
 )
+from skstein.samplers import SGLD
 from skstein.targets import LinearTarget, LogisticTarget, Target
 
 every_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -147,9 +148,7 @@ def test_init_is_where_the_particles_start(engine, seed):
         "pmfvb": PMFVB(n_particles=50, step_size=1e-6, n_warmup=24, max_iter=1),
         "fwss": FWSS(n_particles=50, n_sweeps=0, max_iter_oracle=1, learning_rate=1e-6),
         "svgd": SVGD(n_particles=50, max_iter=1, learning_rate=1e-6),
-        "ksd-mcmc": KSDThinnedMCMC(
-            50, sampler="sgld", step_size=1e-8, n_warmup=0, n_draws=8, max_draws=8
-        ),
+        "ksd-mcmc": KSDThinnedMCMC(50, sampler=SGLD(1e-8), n_warmup=0, n_draws=8, max_draws=8),
     }[engine]
     place = MEAN + FACTOR @ np.array([0.5, -0.5, 0.5])
     spread = 1e-3 * np.random.default_rng(seed).normal(size=(50, 3))

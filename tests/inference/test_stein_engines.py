@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
-from skstein.inference import FWSS, SVGD
+from skstein.inference import FWSS, SVGD, LazyFWSS, SteinPoints
 from skstein.inference._adam import Adam
+from skstein.inference._frank_wolfe import SteinMeasure, minimum_weights
 from skstein.kernels import IMQ, RBF, Linear
 from skstein.metrics import ksd
+from skstein.targets import LogisticTarget
 
 both = pytest.mark.parametrize("engine", [SVGD, FWSS])
 
@@ -123,6 +126,150 @@ def test_two_stein_particles_repel_each_other(seed):
     for engine in (SVGD(2, max_iter=300), FWSS(2, max_iter_oracle=200)):
         posterior = infer(target, engine, init=start, random_state=seed)
         assert np.ptp(posterior.particles) > 0.8
+
+
+def test_minimum_weights_minimise_on_the_simplex(rng):
+    """Against a general solver, and through the conditions of optimality."""
+    A = rng.normal(size=(12, 8))
+    matrix = A.T @ A
+    weights = minimum_weights(matrix)
+    ridged = matrix + 0.1 * np.trace(matrix) / 8 * np.eye(8)
+    assert weights.min() >= 0.0
+    assert_allclose(weights.sum(), 1.0)
+    slope = ridged @ weights
+    active = weights > 1e-12
+    assert_allclose(slope[active], slope[active].mean(), rtol=1e-6)
+    assert np.all(slope >= slope[active].mean() * (1 - 1e-6))
+
+
+def test_a_line_search_takes_the_best_step(rng):
+    x = rng.normal(size=(6, 2))
+    measure = SteinMeasure(6, x)
+    for i in range(5):
+        measure.put(i, x[i], -x[i])
+        measure.search(i)
+    before = np.append(measure.weights, 0.0)
+    measure.put(5, x[5], -x[5])
+    gap = measure.gaps(x[5:], -x[5:])[0]
+    measure.search(5)
+    steps = np.linspace(0, 1, 2001)
+    mixed = (1 - steps)[:, None] * before + steps[:, None] * np.eye(6)[5]
+    squares = np.einsum("si,ij,sj->s", mixed, measure.matrix, mixed)
+    assert_allclose(measure.ksd() ** 2, squares.min(), rtol=1e-4)
+    # A particle can lower the discrepancy exactly where its gap is positive.
+    assert (gap > 0) == (measure.weights[5] > 0)
+
+
+@pytest.mark.parametrize("weights", ["line-search", "fully-corrective", "stein"])
+def test_weighted_particles_find_a_gaussian(weights, rng, seed):
+    target, mean, covariance = gaussian(rng, 3)
+    equal = infer(target, FWSS(40, n_sweeps=0), random_state=seed)
+    weighted = infer(target, FWSS(40, n_sweeps=0, weights=weights), random_state=seed)
+    if weights == "stein":
+        assert_array_equal(weighted.particles, equal.particles)
+        assert weighted.ksd(IMQ() + Linear()) < 1.01 * equal.ksd(IMQ() + Linear())
+    assert np.ptp(weighted.weights) > 0
+    assert_allclose(weighted.weights.sum(), 1.0)
+    inverse = np.linalg.inv(np.linalg.cholesky(covariance))
+    assert np.abs(inverse @ (weighted.mean() - mean)).max() < 0.15
+
+
+@pytest.mark.parametrize("init", ["map", "prior", "svgd"])
+def test_fwss_finds_a_gaussian_from_every_start(init, rng, seed):
+    target, mean, covariance = gaussian(rng, 3)
+    root = np.linalg.cholesky(covariance)
+    target.sample_prior = lambda rng, m: mean + 1.5 * rng.normal(size=(m, 3)) @ root.T
+    posterior = infer(target, FWSS(init=init, max_iter_oracle=50), random_state=seed)
+    inverse = np.linalg.inv(np.linalg.cholesky(covariance))
+    assert np.abs(inverse @ (posterior.mean() - mean)).max() < 0.05
+    assert np.abs((inverse @ posterior.cov() @ inverse.T).diagonal() - 1).max() < 0.15
+
+
+def test_fwss_places_as_many_particles_as_the_tolerance_needs(rng, seed):
+    target, *_ = gaussian(rng, 2)
+    sizes = [
+        len(infer(target, FWSS(200, tol=tol, n_sweeps=0), random_state=seed)) for tol in (0.3, 0.1)
+    ]
+    assert 2 < sizes[0] <= sizes[1] < 200
+    swept = infer(target, FWSS(200, tol=0.1), random_state=seed)
+    assert len(swept) == sizes[1]
+    assert swept.n_iter == 2 * sizes[1]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_blocks_of_coordinates_agree_with_all_together(n_jobs, rng, seed):
+    target, mean, covariance = gaussian(rng, 4)
+    posterior = infer(target, FWSS(n_blocks=2), random_state=seed, n_jobs=n_jobs)
+    inverse = np.linalg.inv(np.linalg.cholesky(covariance))
+    assert np.abs(inverse @ (posterior.mean() - mean)).max() < 0.1
+    assert np.abs((inverse @ posterior.cov() @ inverse.T).diagonal() - 1).max() < 0.2
+
+
+def test_the_papers_own_settings_are_reported(gold, seed):
+    """Raw coordinates, no own term, the median bandwidth: wrong, and it says so."""
+    reference = gold("breast_cancer_logistic")
+    target = LogisticTarget(reference["X_std"], reference["y"])
+    printed = FWSS(
+        30,
+        kernel=RBF("median"),
+        init="map",
+        self_term=False,
+        n_sweeps=0,
+        max_iter_oracle=250,
+        learning_rate=0.005,
+        whiten=False,
+    )
+    with pytest.warns(ConvergenceWarning, match="likely to be wrong"):
+        infer(target, printed, random_state=seed)
+
+
+def test_lazy_fwss_evaluates_few_scores(rng, seed):
+    """The particles in store, a few steps of SVGD each, and little more."""
+    target, mean, covariance = gaussian(rng, 5)
+    counted = [0]
+    score = target.score
+
+    def counting(theta, rows=None):
+        counted[0] += len(theta)
+        return score(theta, rows)
+
+    target.score = counting
+    evaluations, errors = [], []
+    inverse = np.linalg.inv(np.linalg.cholesky(covariance))
+    for engine in (FWSS(), LazyFWSS()):
+        counted[0] = 0
+        posterior = infer(target, engine, random_state=seed)
+        evaluations.append(counted[0])
+        errors.append(np.abs(inverse @ (posterior.mean() - mean)).max())
+    assert evaluations[1] < 0.5 * evaluations[0]
+    assert errors[1] < 0.06
+    gap, phi = posterior.history["gap"], posterior.history["phi"]
+    assert len(gap) == len(phi) == posterior.n_iter
+    assert phi[-1] < phi[0]
+
+
+@pytest.mark.parametrize("candidates", ["chain", "gaussian", "nelder-mead"])
+@pytest.mark.parametrize("selection", ["greedy", "herding"])
+def test_stein_points_beat_independent_draws(candidates, selection, rng, seed):
+    target = LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=2)
+    engine = SteinPoints(40, candidates=candidates, selection=selection)
+    posterior = infer(target, engine, random_state=seed)
+    independent = [ksd(x, -x) for x in rng.normal(size=(20, 40, 2))]
+    # Herding minimises the discrepancy to infinitely many points to come.
+    share = {"greedy": 0.7, "herding": 1.0}[selection]
+    assert posterior.ksd() < share * np.mean(independent)
+    # The path in the history is the discrepancy itself.
+    assert_allclose(posterior.history["ksd"][-1], posterior.ksd(IMQ()), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_first_stein_point_is_the_candidate_nearest_to_the_mode(seed):
+    target = LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=2)
+    engine = SteinPoints(2, candidates="gaussian", n_candidates=500)
+    first = infer(target, engine, random_state=seed).particles[0]
+    # k0(x, x) / 2 = (|s|^2 + d / l^2) / 2 is least at the mode.
+    assert np.linalg.norm(first) < 0.4
 
 
 def test_adam_takes_steps_of_its_rate_that_die_out():
