@@ -23,13 +23,13 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ._chains import interleaved, read_chains, stack_draws
 from ._jit import thinning as _jit
+from ._moments import StreamMoments
 from ._stein_coordinates import SteinCoordinates
 from ._subsets import backward_thin, check_count, simplex_weights, stein_thin, stein_weights
 
@@ -391,7 +391,7 @@ class OnlineKSDThinner(BaseEstimator):
         self._coordinates = SteinCoordinates(self.kernel, None, preconditioner, samples)
         self._dim = dim
         self._previous = None
-        self._moments = _Moments(dim, full=self.recalibrate)
+        self._moments = StreamMoments(dim, full=self.recalibrate)
         self._path, self._path_every = [], _PIECE
         self.n_seen_ = 0
         self.n_rejected_ = 0
@@ -534,75 +534,6 @@ class OnlineKSDThinner(BaseEstimator):
         variances = self._moments.variances()
         std = np.sqrt(np.where(variances > 0.0, variances, np.nan))
         return (moment(self.samples_, axis=0) - shift) / std
-
-
-class _Moments:
-    """Mean and variances, or covariance, of a stream (Chan, Golub & LeVeque 1983).
-
-    Parameters
-    ----------
-    dim : int
-    full : bool
-        Keep the covariance, not the variances only.
-    """
-
-    def __init__(self, dim, full):
-        self.count, self.mean = 0, np.zeros(dim)
-        self.scatter = np.zeros((dim, dim) if full else dim)
-
-    @property
-    def full(self):
-        return self.scatter.ndim == 2
-
-    def add(self, samples):
-        if len(samples):
-            new = _Moments(samples.shape[1], self.full)
-            new.count, new.mean = len(samples), samples.mean(axis=0)
-            centred = samples - new.mean
-            new.scatter = centred.T @ centred if self.full else np.sum(centred**2, axis=0)
-            self.merge(new)
-
-    def merge(self, other):
-        if self.full and not other.full:
-            raise ValueError("other must have followed its covariance too: recalibrate=True.")
-        scatter = other.scatter if self.full or not other.full else np.diagonal(other.scatter)
-        total = self.count + other.count
-        if total:
-            gap = other.mean - self.mean
-            product = np.outer(gap, gap) if self.full else gap**2
-            self.scatter = self.scatter + scatter + product * (self.count * other.count / total)
-            self.mean = self.mean + gap * (other.count / total)
-            self.count = total
-
-    def variances(self):
-        squares = np.diagonal(self.scatter) if self.full else self.scatter
-        return squares / max(self.count, 1)
-
-    def recalibrated(self, points):
-        """``points`` (n, d) moved to the mean and the covariance of the stream.
-
-        Where the stream has unit covariance, the map with a symmetric matrix is the one of least
-        mean squared distance between normal distributions.
-        """
-        n, dim = points.shape
-        if n < 2 * dim:
-            raise ValueError(
-                f"recalibrated_samples_ needs at least {2 * dim} points, twice the dimension; "
-                f"there are {n}."
-            )
-        try:
-            root = np.linalg.cholesky(self.scatter / self.count)
-            centre = points.mean(axis=0)
-            z = np.linalg.solve(root, (points - centre).T).T
-            values, vectors = eigh(z.T @ z / n)
-            if not values[0] > 1e-12 * values[-1]:
-                raise np.linalg.LinAlgError
-        except np.linalg.LinAlgError:
-            raise ValueError(
-                "the stream or the kept points do not vary in every direction, so that there is no "
-                "map between their covariances; leave out coordinates that are constant."
-            ) from None
-        return self.mean + z @ (vectors / np.sqrt(values)) @ vectors.T @ root.T
 
 
 def _floor(budget):

@@ -151,7 +151,7 @@ def test_rules_for_the_length_scale(rng):
 
 def test_whitening_is_the_affine_map_of_samples_and_scores(rng):
     z = rng.normal(size=(300, 3))
-    root = np.tril(rng.normal(size=(3, 3))) + 3 * np.eye(3)
+    root = np.tril(rng.normal(size=(3, 3)), -1) + 3 * np.eye(3)
     x, s = z @ root.T + 5, -np.linalg.solve(root.T, z.T).T
     for thin in (stein_thin, backward_thin):
         assert_array_equal(

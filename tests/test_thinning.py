@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -238,7 +239,7 @@ def test_scores_may_be_a_function(rng):
 def test_fit_whitens_by_itself(rng):
     """A linear map of the parameters does not change which draws are kept."""
     z = rng.normal(size=(600, 3))
-    root = np.tril(rng.normal(size=(3, 3))) + np.diag([1e-3, 3.0, 1e3])
+    root = np.tril(rng.normal(size=(3, 3)), -1) + np.diag([1e-2, 3.0, 1e3])
     x, s = z @ root.T + 5, -np.linalg.solve(root.T, z.T).T
     thinner = OnlineKSDThinner(40).fit(x, s)
     assert_array_equal(thinner.indices_, OnlineKSDThinner(40).fit(z, -z).indices_)
@@ -318,6 +319,17 @@ def test_memory_does_not_grow_with_the_stream(rng):
     # the stream of 64 MB, would show.
     assert max(used[20:]) < max(used[:20]) + 100_000
     assert peak < 20 * 8 * size * dim
+
+
+@pytest.mark.parametrize("n_modes, least, most", [(4, 14, 26), (10, 32, 48)])
+def test_a_floor_lets_the_dictionary_grow_with_the_number_of_modes(n_modes, least, most, rng):
+    """The paper's experiment: modes a step apart, a floor of 10; it reports 24 and 40 points."""
+    centres = np.column_stack([np.arange(n_modes)] * 2)
+    x = centres[rng.integers(n_modes, size=15_000)] + np.sqrt(0.5) * rng.normal(size=(15_000, 2))
+    shares = softmax(-np.sum((x[:, None] - centres) ** 2, axis=2), axis=1)
+    scores = (shares @ centres - x) / 0.5
+    thinner = OnlineKSDThinner(kernel=IMQ(1.0), budget=10, candidates=5).partial_fit(x, scores)
+    assert least <= len(thinner.samples_) <= most
 
 
 def test_more_points_between_calls(rng):
@@ -464,7 +476,7 @@ def test_the_engine_does_not_repeat_the_guard(rng):
 
 
 def test_recalibrated_points_have_the_moments_of_the_stream(rng):
-    root = np.tril(rng.normal(size=(4, 4))) + np.diag([1e-2, 3, 3, 30])
+    root = np.tril(rng.normal(size=(4, 4)), -1) + np.diag([0.1, 3, 3, 30])
     x = rng.normal(size=(3, 700, 4)) @ root.T + [1, 0, 0, 1e3]
     s = -np.linalg.solve(root @ root.T, (x.reshape(-1, 4) - [1, 0, 0, 1e3]).T).T.reshape(x.shape)
     thinner = OnlineKSDThinner(40, recalibrate=True)
@@ -479,11 +491,14 @@ def test_recalibrated_points_have_the_moments_of_the_stream(rng):
     assert np.abs((moved - thinner.samples_) / scale).max() < 0.7
     assert_allclose(thinner.samples_, x.swapaxes(0, 1).reshape(-1, 4)[thinner.indices_])
     # Affine maps of the problem carry over.
-    z = OnlineKSDThinner(40, recalibrate=True).fit(x @ root, s @ np.linalg.inv(root).T)
+    mix = np.tril(rng.normal(size=(4, 4)), -1) + np.eye(4)
+    z = OnlineKSDThinner(40, recalibrate=True).fit(x @ mix, s @ np.linalg.inv(mix).T)
+    plain = OnlineKSDThinner(40, recalibrate=True).fit(x, s)
+    assert_array_equal(z.indices_, plain.indices_)
     assert_allclose(
-        OnlineKSDThinner(40, recalibrate=True).fit(x, s).recalibrated_samples_ @ root,
         z.recalibrated_samples_,
-        atol=1e-6 * np.abs(flat @ root).max(),
+        plain.recalibrated_samples_ @ mix,
+        atol=1e-6 * np.abs(flat @ mix).max(),
     )
     # So do unions of streams.
     halves = [
