@@ -8,10 +8,9 @@ with the same kernel, the weights of Bayesian quadrature over the particles are 
 """
 
 import numpy as np
-from scipy.linalg import cholesky
-from scipy.optimize import nnls
 
 from ..kernels import IMQ, Linear
+from ..thinning.subsets import simplex_weights
 from ._adam import Adam
 
 _PATIENCE = 0.25  # share of the steps without progress that ends an ascent
@@ -115,27 +114,5 @@ class SteinMeasure:
 
     def correct(self):
         """The weights on the simplex of the least discrepancy, slightly regularised."""
-        self._weights = minimum_weights(self.matrix)
-
-
-def minimum_weights(matrix):
-    """The ``w`` on the simplex that minimises ``w' (matrix + ridge) w``.
-
-    By homogeneity the minimiser of ``w' A w + (sum w - 1)^2`` over ``w >= 0`` is a multiple of it,
-    which makes it a problem of non-negative least squares.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        Positive semi-definite.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
-    n = len(matrix)
-    scale = np.trace(matrix) / n
-    # In units of the smallest possible value, so that both terms count alike.
-    root = cholesky(matrix / scale + _RIDGE * np.eye(n)) * np.sqrt(n)
-    weights, _ = nnls(np.vstack([root, np.ones(n)]), np.append(np.zeros(n), 1.0))
-    return weights / weights.sum()
+        ridge = _RIDGE * np.trace(self.matrix) / self.size * np.eye(self.size)
+        self._weights = simplex_weights(self.matrix + ridge)

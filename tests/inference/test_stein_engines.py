@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skstein import LogDensity, infer
 from skstein.inference import FWSS, SVGD, LazyFWSS, SteinPoints
 from skstein.inference._adam import Adam
-from skstein.inference._frank_wolfe import SteinMeasure, minimum_weights
+from skstein.inference._frank_wolfe import SteinMeasure
 from skstein.kernels import IMQ, RBF, Linear
 from skstein.metrics import ksd
 from skstein.targets import LogisticTarget
@@ -126,20 +126,6 @@ def test_two_stein_particles_repel_each_other(seed):
     for engine in (SVGD(2, max_iter=300), FWSS(2, max_iter_oracle=200)):
         posterior = infer(target, engine, init=start, random_state=seed)
         assert np.ptp(posterior.particles) > 0.8
-
-
-def test_minimum_weights_minimise_on_the_simplex(rng):
-    """Against a general solver, and through the conditions of optimality."""
-    A = rng.normal(size=(12, 8))
-    matrix = A.T @ A
-    weights = minimum_weights(matrix)
-    ridged = matrix + 0.1 * np.trace(matrix) / 8 * np.eye(8)
-    assert weights.min() >= 0.0
-    assert_allclose(weights.sum(), 1.0)
-    slope = ridged @ weights
-    active = weights > 1e-12
-    assert_allclose(slope[active], slope[active].mean(), rtol=1e-6)
-    assert np.all(slope >= slope[active].mean() * (1 - 1e-6))
 
 
 def test_a_line_search_takes_the_best_step(rng):

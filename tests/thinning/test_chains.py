@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from skstein._chains import read_chains
 from skstein.thinning import OnlineKSDThinner, stack_draws, stein_thin
+from skstein.thinning.chains import read_chains
 
 
 class Variable:

@@ -2,7 +2,7 @@
 
 Three ways to make the KSD small: add the best sample n times (`stein_thin`), drop the worst until n
 are left (`backward_thin`), or keep all of them and choose weights (`stein_weights`). They share
-their idea of the kernel: `_stein_coordinates`.
+their idea of the kernel: `coordinates`.
 """
 
 import numbers
@@ -11,9 +11,9 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import nnls
 
-from ._chains import interleaved, read_chains
-from ._jit import thinning as _jit
-from ._stein_coordinates import SteinCoordinates
+from .._jit import thinning as _jit
+from .chains import interleaved, read_chains
+from .coordinates import SteinCoordinates
 
 
 def stein_thin(samples, scores, n_points, *, kernel="imq", length_scale=None, preconditioner="cov"):

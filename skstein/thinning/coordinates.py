@@ -14,8 +14,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import pdist
 
-from ._jit.thinning import Kernel
-from .kernels import IMQ, RBF, resolve_kernel
+from .._jit.thinning import Kernel
+from ..kernels import IMQ, RBF, resolve_kernel
 
 _LARGEST_SAMPLE = 1000  # of which the median distance is taken
 

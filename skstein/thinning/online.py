@@ -1,9 +1,4 @@
-"""Thinning of Monte-Carlo samples by their kernel Stein discrepancy (KSD).
-
-A sample of the target density and its scores are enough to measure how far a small set of points is
-from the target: the mean of the Stein kernel over all pairs is zero in expectation only under the
-target itself. `OnlineKSDThinner` keeps such a set while a Markov chain runs, in constant memory;
-`stein_thin` and `backward_thin` pick one from a finished sample, `stein_weights` weights it.
+"""Online thinning: a dictionary of points that follows a stream of draws.
 
 The method is that of Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized
 Stein discrepancy". It differs from the paper in four ways. The default budget is a hard cap: a
@@ -13,8 +8,6 @@ the dimension, l^2 = 4 d for points with unit covariance, where a fixed one lets
 shrink towards the mode. The row sums of the Stein matrix are updated and their sum taken afresh,
 where the paper recomputes the KSD for every trial. The candidate of a group minimises
 ``k0(x, x) + 2 sum_i k0(x, x_i)``, and with it the KSD after it has entered.
-
-KSD does not see modes that no sample visited. It is no test of convergence: look at R-hat first.
 """
 
 import math
@@ -27,20 +20,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ._chains import interleaved, read_chains, stack_draws
-from ._jit import thinning as _jit
-from ._moments import StreamMoments
-from ._stein_coordinates import SteinCoordinates
-from ._subsets import backward_thin, check_count, simplex_weights, stein_thin, stein_weights
-
-__all__ = [
-    "OnlineKSDThinner",
-    "PowerBudget",
-    "backward_thin",
-    "stack_draws",
-    "stein_thin",
-    "stein_weights",
-]
+from .._jit import thinning as _jit
+from .chains import interleaved, read_chains
+from .coordinates import SteinCoordinates
+from .moments import StreamMoments
+from .subsets import check_count, simplex_weights
 
 _PIECE = 100  # draws passed on at a time, and between two records of the path at first
 _LONGEST_PATH = 1000

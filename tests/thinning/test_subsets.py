@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skstein._stein_coordinates import SteinCoordinates
-from skstein._subsets import simplex_weights
 from skstein.kernels import IMQ, RBF, Linear
 from skstein.metrics import ksd
 from skstein.thinning import backward_thin, stein_thin, stein_weights
+from skstein.thinning.coordinates import SteinCoordinates
+from skstein.thinning.subsets import simplex_weights
 
 KERNELS = [IMQ(), IMQ(length_scale=1.5, exponent=-0.7), RBF()]
 

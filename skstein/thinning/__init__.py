@@ -1,0 +1,22 @@
+"""Thinning of Monte-Carlo samples by their kernel Stein discrepancy (KSD).
+
+A sample of the target density and its scores are enough to measure how far a small set of points is
+from the target: the mean of the Stein kernel over all pairs is zero in expectation only under the
+target itself. `OnlineKSDThinner` keeps such a set while a Markov chain runs, in constant memory;
+`stein_thin` and `backward_thin` pick one from a finished sample, `stein_weights` weights it.
+
+KSD does not see modes that no sample visited. It is no test of convergence: look at R-hat first.
+"""
+
+from .chains import stack_draws
+from .online import OnlineKSDThinner, PowerBudget
+from .subsets import backward_thin, stein_thin, stein_weights
+
+__all__ = [
+    "OnlineKSDThinner",
+    "PowerBudget",
+    "backward_thin",
+    "stack_draws",
+    "stein_thin",
+    "stein_weights",
+]
