@@ -6,6 +6,7 @@ descent, or MCMC thinned by its kernel Stein discrepancy.
 """
 
 from .checks import check_target
+from .decomposition import LatentDirichletAllocation
 from .gaussian_process import SparseGPRegressor
 from .inference import infer
 from .linear_model import (
@@ -23,6 +24,7 @@ __all__ = [
     "BayesianLinearRegression",
     "BayesianLogisticRegression",
     "BayesianProbitRegression",
+    "LatentDirichletAllocation",
     "LogDensity",
     "ParticlePosterior",
     "SparseGPRegressor",

@@ -1,0 +1,300 @@
+"""Latent Dirichlet allocation, one document at a time: Gibbs draws, means and bounds.
+
+All routines take topics as given, ``phi[v, k]``, the probability of word ``v`` under topic ``k``,
+words first, so that what one word needs lies side by side. Proportions of topics in a document are
+integrated out: a word is drawn to topic k with probability proportional to
+
+    phi[v, k] (alpha + n_k),        n_k: mass of the document's other words in topic k.
+
+A count of c is c words; one that is not whole, or above `_MOST_COPIES`, is a few words of equal
+mass instead, so that any weight is accepted and a huge one costs no more than a large one. A
+document's random numbers come from its own seed: it does not matter which thread draws them.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ._compile import compiled, frozen
+
+_MOST_COPIES = 100
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_TINY = 1e-300
+
+
+class Documents(NamedTuple):
+    """Word counts of some documents, with words numbered in a vocabulary of their own.
+
+    The entries of document d are ``starts[d]:starts[d + 1]``: ``words``, ``counts`` and the number
+    of ``copies`` that each count is divided into. Its copies, in this order, are numbered from
+    ``first[d]`` to ``first[d + 1]``.
+    """
+
+    starts: np.ndarray
+    words: np.ndarray
+    counts: np.ndarray
+    copies: np.ndarray
+    first: np.ndarray
+
+
+def documents(starts, words, counts):
+    """Documents from the arrays of a CSR matrix without duplicates."""
+    copies = np.clip(np.ceil(counts), 0, _MOST_COPIES).astype(np.int64)
+    first = np.concatenate([[0], np.cumsum(copies)])[starts]
+    return Documents(
+        *(np.ascontiguousarray(a, dtype=np.int64) for a in (starts, words)),
+        np.array(counts, dtype=np.float64),
+        copies,
+        np.ascontiguousarray(first, dtype=np.int64),
+    )
+
+
+def assign(docs, phi, alpha, n_burn, n_kept, seeds):
+    """Gibbs sampling of every document from nothing, with averages over the last sweeps.
+
+    Parameters
+    ----------
+    docs : Documents
+    phi : array of shape (n_words, k)
+    alpha : float
+    n_burn, n_kept : int
+        Sweeps that are dropped, and sweeps whose conditional probabilities are averaged.
+    seeds : array of shape (n,), uint64
+
+    Returns
+    -------
+    counts : array of shape (n_words, k)
+        Expected mass of each word in each topic, summed over documents (Rao-Blackwellised).
+    topics : array of shape (n_copies,), int32
+        The topics drawn last.
+    """
+    counts = np.zeros(phi.shape)
+    topics = np.zeros(docs.first[-1], dtype=np.int32)
+    _assign(docs, frozen(phi), float(alpha), int(n_burn), int(n_kept), seeds, counts, topics)
+    return counts, topics
+
+
+def redraw(docs, phi, alpha, seeds, topics):
+    """One Gibbs sweep over every document; ``topics`` change in place.
+
+    Returns
+    -------
+    counts : array of shape (n_words, k)
+        Mass of each word in each topic, as drawn.
+    """
+    counts = np.zeros(phi.shape)
+    _redraw(docs, frozen(phi), float(alpha), seeds, topics, counts)
+    return counts
+
+
+def proportions(docs, phi, alpha, max_iter, tol):
+    """Expected mass (n, k) of each document in each topic.
+
+    The fixed point of the Gibbs conditional with probabilities in place of draws (Asuncion,
+    Welling, Smyth & Teh 2009, "CVB0"), up to a mean change of ``tol`` per topic.
+    """
+    doc_topics = np.zeros((len(docs.first) - 1, phi.shape[1]))
+    _proportions(docs, frozen(phi), float(alpha), int(max_iter), float(tol), doc_topics)
+    return doc_topics
+
+
+def log_bounds(docs, phi, alpha, max_iter, tol):
+    """Variational lower bound (n,) of the log probability of each document given the topics.
+
+    The bound of Blei, Ng & Jordan (2003), maximised over Dirichlet distributions of the proportions
+    up to a mean change of ``tol`` per topic.
+    """
+    bounds = np.empty(len(docs.first) - 1)
+    _log_bounds(docs, frozen(phi), float(alpha), int(max_iter), float(tol), bounds)
+    return bounds
+
+
+@compiled
+def _uniform(state):
+    """A uniform number in [0, 1), by SplitMix64 (Steele, Lea & Flood 2014)."""
+    state[0] += _GOLDEN
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * _MIX_1
+    z = (z ^ (z >> np.uint64(27))) * _MIX_2
+    z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@compiled
+def _conditional(row, alpha, n, p):
+    """Unnormalised probabilities of the topics of a word; their sum is returned."""
+    k = row.size
+    for j in range(k):
+        p[j] = row[j] * (alpha + n[j])
+    # Four sums at a time: one alone would wait for each addition before the next.
+    a = 0.0
+    b = 0.0
+    c = 0.0
+    d = 0.0
+    whole = k - k % 4
+    for j in range(0, whole, 4):
+        a += p[j]
+        b += p[j + 1]
+        c += p[j + 2]
+        d += p[j + 3]
+    for j in range(whole, k):
+        a += p[j]
+    total = (a + b) + (c + d)
+    if not total > 0.0:
+        # Every product has underflowed.
+        p[:] = 1.0
+        total = float(k)
+    return total
+
+
+@compiled
+def _pick(p, u):
+    """The topic in whose piece of the running sum ``u`` falls."""
+    topic = 0
+    while topic < p.size - 1 and p[topic] <= u:
+        u -= p[topic]
+        topic += 1
+    return topic
+
+
+@compiled
+def _assign(docs, phi, alpha, n_burn, n_kept, seeds, counts, topics):
+    k = phi.shape[1]
+    n = np.empty(k)
+    p = np.empty(k)
+    state = np.empty(1, dtype=np.uint64)
+    for d in range(docs.first.size - 1):
+        state[0] = seeds[d]
+        n[:] = 0.0
+        # The first sweep finds the words without topics and seats them one after the other.
+        for sweep in range(1 + n_burn + n_kept):
+            t = docs.first[d]
+            for entry in range(docs.starts[d], docs.starts[d + 1]):
+                row = phi[docs.words[entry]]
+                expected = counts[docs.words[entry]]
+                for _ in range(docs.copies[entry]):
+                    mass = docs.counts[entry] / docs.copies[entry]
+                    if sweep > 0:
+                        n[topics[t]] = max(n[topics[t]] - mass, 0.0)
+                    total = _conditional(row, alpha, n, p)
+                    topics[t] = _pick(p, _uniform(state) * total)
+                    n[topics[t]] += mass
+                    t += 1
+                    if sweep > n_burn:
+                        share = mass / (n_kept * total)
+                        for j in range(k):
+                            expected[j] += share * p[j]
+
+
+@compiled
+def _redraw(docs, phi, alpha, seeds, topics, counts):
+    k = phi.shape[1]
+    n = np.empty(k)
+    p = np.empty(k)
+    state = np.empty(1, dtype=np.uint64)
+    for d in range(docs.first.size - 1):
+        state[0] = seeds[d]
+        n[:] = 0.0
+        t = docs.first[d]
+        for entry in range(docs.starts[d], docs.starts[d + 1]):
+            for _ in range(docs.copies[entry]):
+                n[topics[t]] += docs.counts[entry] / docs.copies[entry]
+                t += 1
+        t = docs.first[d]
+        for entry in range(docs.starts[d], docs.starts[d + 1]):
+            row = phi[docs.words[entry]]
+            for _ in range(docs.copies[entry]):
+                mass = docs.counts[entry] / docs.copies[entry]
+                n[topics[t]] = max(n[topics[t]] - mass, 0.0)
+                total = _conditional(row, alpha, n, p)
+                topics[t] = _pick(p, _uniform(state) * total)
+                n[topics[t]] += mass
+                counts[docs.words[entry], topics[t]] += mass
+                t += 1
+
+
+@compiled
+def _proportions(docs, phi, alpha, max_iter, tol, doc_topics):
+    k = phi.shape[1]
+    new = np.empty(k)
+    for d in range(doc_topics.shape[0]):
+        begin, end = docs.starts[d], docs.starts[d + 1]
+        shares = np.full((end - begin, k), 1.0 / k)
+        n = doc_topics[d]
+        for entry in range(begin, end):
+            for j in range(k):
+                n[j] += docs.counts[entry] / k
+        for _ in range(max_iter):
+            change = 0.0
+            for entry in range(begin, end):
+                share = shares[entry - begin]
+                row = phi[docs.words[entry]]
+                if docs.copies[entry] == 0:
+                    continue
+                mass = docs.counts[entry] / docs.copies[entry]
+                total = 0.0
+                for j in range(k):
+                    new[j] = max(row[j] * (alpha + max(n[j] - mass * share[j], 0.0)), _TINY)
+                    total += new[j]
+                for j in range(k):
+                    moved = docs.counts[entry] * (new[j] / total - share[j])
+                    share[j] = new[j] / total
+                    n[j] = max(n[j] + moved, 0.0)
+                    change += abs(moved)
+            if change <= tol * k:
+                break
+
+
+@compiled
+def _log_bounds(docs, phi, alpha, max_iter, tol, bounds):
+    k = phi.shape[1]
+    n = np.empty(k)
+    pull = np.empty(k)
+    log_theta = np.empty(k)
+    theta = np.empty(k)
+    for d in range(bounds.size):
+        begin, end = docs.starts[d], docs.starts[d + 1]
+        n[:] = docs.counts[begin:end].sum() / k
+        for iteration in range(max_iter + 1):
+            below = _digamma(k * alpha + n.sum())
+            for j in range(k):
+                log_theta[j] = _digamma(alpha + n[j]) - below
+                theta[j] = math.exp(log_theta[j])
+                pull[j] = 0.0
+            bound = math.lgamma(k * alpha) - math.lgamma(k * alpha + n.sum())
+            for entry in range(begin, end):
+                row = phi[docs.words[entry]]
+                total = 0.0
+                for j in range(k):
+                    total += row[j] * theta[j]
+                total = max(total, _TINY)
+                bound += docs.counts[entry] * math.log(total)
+                share = docs.counts[entry] / total
+                for j in range(k):
+                    pull[j] += share * row[j]
+            change = 0.0
+            for j in range(k):
+                change += abs(theta[j] * pull[j] - n[j])
+            if change <= tol * k or iteration == max_iter:
+                break
+            for j in range(k):
+                n[j] = theta[j] * pull[j]
+        # The words' part is there; what follows is E log p(theta) - E log q(theta).
+        for j in range(k):
+            bound += math.lgamma(alpha + n[j]) - math.lgamma(alpha) - n[j] * log_theta[j]
+        bounds[d] = bound
+
+
+@compiled
+def _digamma(x):
+    """Derivative of the logarithm of the gamma function, for positive arguments."""
+    value = 0.0
+    while x < 8.0:
+        value -= 1.0 / x
+        x += 1.0
+    y = 1.0 / (x * x)
+    series = y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132)))))
+    return value + math.log(x) - 0.5 / x - series

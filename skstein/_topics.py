@@ -1,0 +1,288 @@
+"""Topics as weighted particles: what Particle Mirror Descent does to them, and their posterior.
+
+A topic is a distribution over words, a document a mixture of topics. A particle holds the posterior
+of the topics given the topic of every word, which is Dirichlet: its parameters, the pseudo-counts
+``B`` of each word in each topic, are all that is kept of the documents. A step of mirror descent on
+b of D documents is, for each particle,
+
+    B' = (1 - g) B + g (beta + D / b * counts),        log w' = (1 - g) log w + g D / b log p,
+
+where ``counts`` come from Gibbs sampling of those documents under the particle's mean topics, and
+``p`` is the probability of the documents under them. After Dai, He, Dai & Song (2016), "Provable
+Bayesian inference via particle mirror descent", appendix F.2. What differs:
+
+- counts are averages of the Gibbs conditionals over a few sweeps, not one draw;
+- the paper weighs a particle by the probability of words and drawn topics together, which is right
+  for topics drawn from the prior, not for those of a sampler that looks at the words. Here topics
+  are summed out: ``log p`` is the documents' variational lower bound;
+- particles stay apart until the last step, because the weights of the first epochs do not tell
+  which particle will end in the better mode;
+- then they are resampled, and all documents are swept by a Gibbs sampler that leaves the posterior
+  invariant. That takes off the bias of the steps, which may be several posterior standard
+  deviations, and spreads the copies of one particle, which share its numbering of the topics.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.special import betainc
+
+from ._jit import lda as _jit
+from ._random import as_generator
+from ._validation import check_fractions
+from .inference.pmd import WeightedParticles, mirror_step
+
+_N_BURN, _N_KEPT = 5, 5  # Gibbs sweeps of a document in a mirror step
+_N_ROUNDS = 10  # for the bound in a mirror step: the last digits would not change its verdict
+_BLOCK = 512  # documents in a piece of work; never a matter of the number of jobs
+
+
+class TopicParticles:
+    """Weighted particles of topics, and what mirror descent does to them.
+
+    Parameters
+    ----------
+    shape : (n_particles, n_topics, n_words)
+    beta : float
+        Prior of the words in a topic, which all particles start from.
+    settings : (float, int, float)
+        Prior of the topics in a document, most rounds for its topics, and their tolerance.
+    """
+
+    def __init__(self, shape, beta, settings):
+        self.topics = np.full(shape, float(beta))
+        self.beta, self.settings = beta, settings
+        self.power = 0.0
+        self._weigh_equally()
+
+    @property
+    def weights(self):
+        return self.state.weights
+
+    def posterior(self):
+        match_topics(self.topics)
+        return TopicPosterior(self.topics, self.weights)
+
+    def step(self, X, ratio, step_size, rng, map_pieces):
+        """A step of mirror descent on documents that each stand for ``ratio`` documents."""
+        blocks = document_blocks(X)
+        pieces = self._pieces(self.topics, blocks, rng)
+        counts, log_bounds, _ = zip(
+            *map_pieces(partial(_assigned, self.settings), *pieces), strict=True
+        )
+        evidence = ratio * np.reshape(log_bounds, (len(self.topics), -1)).sum(axis=1)
+        target = self.beta + ratio * self._summed(blocks, counts)
+        self.topics = (1.0 - step_size) * self.topics + step_size * target
+        # What `mirror_step` moves are weights: where the particles are is told by their number.
+        mirror_step(self.state, lambda numbers: evidence, step_size, rng)
+        self.power += (1.0 - self.power) * step_size
+
+    def sweep(self, X, n_sweeps, n_snapshots, rng, map_pieces):
+        """Resample, and draw topics and the topics of all words in turn, given each other.
+
+        Returns
+        -------
+        TopicPosterior
+            Of the particles after ``n_snapshots`` of the sweeps, evenly spaced up to the last.
+        """
+        self.state.resample(rng)
+        self.topics = self.topics[self.state.theta[:, 0].astype(int)]
+        self._weigh_equally()
+        blocks = document_blocks(X)
+        pieces = self._pieces(self.topics, blocks, rng)
+        *_, assigned = zip(*map_pieces(partial(_assigned, self.settings), *pieces), strict=True)
+        kept = set(np.linspace(0, n_sweeps, n_snapshots + 1)[1:].astype(int))
+        snapshots = []
+        for sweep in range(1, n_sweeps + 1):
+            pieces = self._pieces(_dirichlet(self.topics, rng), blocks, rng)
+            results = map_pieces(partial(_redrawn, self.settings), *pieces, assigned)
+            counts, assigned = zip(*results, strict=True)
+            self.topics = self.beta + self._summed(blocks, counts)
+            if sweep in kept:
+                snapshots.append(self.topics)
+        self.power = 1.0
+        pooled = np.concatenate(snapshots)
+        match_topics(pooled)
+        self.topics = pooled[-len(self.topics) :]
+        return TopicPosterior(pooled, np.full(len(pooled), 1.0 / len(pooled)))
+
+    def _weigh_equally(self):
+        m = len(self.topics)
+        self.state = WeightedParticles(np.arange(m)[:, None], np.zeros(m), resampled=False)
+
+    def _pieces(self, topics, blocks, rng):
+        """Arguments of every piece of work, particle by particle: topics, block and seeds."""
+        n = blocks[-1].rows.stop
+        seeds = rng.integers(0, 2**64, size=(len(topics), n), dtype=np.uint64)
+        pieces = [
+            (topics[i], block, seeds[i, block.rows]) for i in range(len(topics)) for block in blocks
+        ]
+        return zip(*pieces, strict=True)
+
+    def _summed(self, blocks, counts):
+        """Counts of all pieces of work, in the order of `_pieces`, as an array like the topics."""
+        total = np.zeros(self.topics.shape)
+        counts = iter(counts)
+        for particle in total:
+            for block in blocks:
+                particle[:, block.columns] += next(counts).T
+        return total
+
+
+class TopicPosterior:
+    """Posterior of the topics: a weighted mixture of Dirichlet distributions for each.
+
+    Parameters
+    ----------
+    particles : ndarray of shape (m, n_topics, n_words)
+        Pseudo-counts: given all topics of words, topic k is Dirichlet with ``particles[i, k]``.
+    weights : ndarray of shape (m,)
+        Non-negative, summing to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.decomposition import TopicPosterior
+    >>> posterior = TopicPosterior(np.array([[[8.0, 2.0]], [[6.0, 4.0]]]), np.array([0.5, 0.5]))
+    >>> posterior.mean()
+    array([[0.7, 0.3]])
+    >>> posterior.std().round(2)
+    array([[0.17, 0.17]])
+    """
+
+    def __init__(self, particles, weights):
+        self.particles, self.weights = particles, weights
+
+    def __repr__(self):
+        return "TopicPosterior({} particles, {} topics, {} words)".format(*self.particles.shape)
+
+    def __len__(self):
+        return len(self.particles)
+
+    def mean(self):
+        """Probability of each word in each topic, shape (n_topics, n_words)."""
+        return np.tensordot(self.weights, _normalised(self.particles), 1)
+
+    def std(self):
+        """Posterior standard deviation of those probabilities, shape (n_topics, n_words).
+
+        The Dirichlet's own, given the topics of all words, and that of its mean over particles.
+        """
+        total = self.particles.sum(axis=2, keepdims=True)
+        means = self.particles / total
+        within = np.tensordot(self.weights, means * (1.0 - means) / (total + 1.0), 1)
+        return np.sqrt(within + np.tensordot(self.weights, (means - self.mean()) ** 2, 1))
+
+    def quantile(self, q, words=None):
+        """Posterior quantiles of the probability of words.
+
+        Parameters
+        ----------
+        q : float or array-like of shape (n_quantiles,)
+            From 0 to 1.
+        words : array-like of int, default=None
+            Columns of X; all of them by default.
+
+        Returns
+        -------
+        quantiles : ndarray of shape (n_topics, n_words) or (n_quantiles, n_topics, n_words)
+
+        Raises
+        ------
+        ValueError
+            If ``q`` leaves [0, 1].
+        """
+        fractions = check_fractions(q, "q")[:, None, None]
+        words = slice(None) if words is None else np.asarray(words)
+        a = self.particles[:, None, :, words]
+        b = self.particles.sum(axis=2)[:, None, :, None] - a
+        # A word's marginal is a mixture of beta distributions, whose quantiles need a search; on
+        # the scale of the logarithm, because most words are all but absent from a topic.
+        low = np.full((len(fractions), *a.shape[2:]), np.log(np.finfo(float).tiny))
+        high = np.zeros(low.shape)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            above = np.tensordot(self.weights, betainc(a, b, np.exp(middle)), 1) >= fractions
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        values = np.exp(high)
+        return values[0] if np.ndim(q) == 0 else values
+
+    def sample(self, n_samples=1, random_state=None):
+        """Draws of all topics together, shape (n_samples, n_topics, n_words).
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : None, int, RandomState or Generator, default=None
+        """
+        rng = as_generator(random_state)
+        chosen = rng.choice(len(self), size=n_samples, p=self.weights)
+        return _dirichlet(self.particles[chosen], rng)
+
+
+def match_topics(particles):
+    """Number the topics of every particle, in place, like those of the first that they overlap."""
+    roots = np.sqrt(_normalised(particles))
+    for i in range(1, len(roots)):
+        _, order = linear_sum_assignment(roots[0] @ roots[i].T, maximize=True)
+        particles[i] = particles[i][order]
+
+
+class Block(NamedTuple):
+    """Some documents, their words numbered within the block, and the columns these stand for."""
+
+    rows: slice
+    documents: _jit.Documents
+    columns: np.ndarray
+
+
+def document_blocks(X):
+    """Pieces of work that cover the rows of a canonical CSR array."""
+    blocks = []
+    for start in range(0, X.shape[0], _BLOCK):
+        rows = slice(start, min(start + _BLOCK, X.shape[0]))
+        part = X[rows]
+        columns, words = np.unique(part.indices, return_inverse=True)
+        blocks.append(Block(rows, _jit.documents(part.indptr, words, part.data), columns))
+    return blocks
+
+
+def _words_first(topics, columns):
+    """Probabilities (n_words, k) of a block's words under topics that need not be normalised."""
+    return (topics[:, columns] / topics.sum(axis=1, keepdims=True)).T
+
+
+def _assigned(settings, topics, block, seeds):
+    """Expected counts, a bound of the log probability of the block, and the topics drawn last."""
+    alpha, _, tol = settings
+    phi = _words_first(topics, block.columns)
+    counts, drawn = _jit.assign(block.documents, phi, alpha, _N_BURN, _N_KEPT, seeds)
+    return counts, _jit.log_bounds(block.documents, phi, alpha, _N_ROUNDS, tol).sum(), drawn
+
+
+def _redrawn(settings, topics, block, seeds, drawn):
+    """Counts and topics after another sweep."""
+    phi = _words_first(topics, block.columns)
+    drawn = drawn.copy()
+    return _jit.redraw(block.documents, phi, settings[0], seeds, drawn), drawn
+
+
+def proportions(settings, topics, block):
+    """Expected counts (n, k) of topics in the block's documents."""
+    return _jit.proportions(block.documents, _words_first(topics, block.columns), *settings)
+
+
+def log_bounds(settings, topics, block):
+    """Lower bounds (n,) of the log probabilities of the block's documents."""
+    return _jit.log_bounds(block.documents, _words_first(topics, block.columns), *settings)
+
+
+def _normalised(counts):
+    return counts / counts.sum(axis=-1, keepdims=True)
+
+
+def _dirichlet(counts, rng):
+    # Gamma variates of a small shape underflow, all of a row only for an absurdly small prior.
+    return _normalised(np.maximum(rng.standard_gamma(counts), np.finfo(float).tiny))
