@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from .._validation import Interval, StrOptions
 from ..targets import supports
 
+_MAX_DIVERGENT = 0.01  # share of a chain's draws
 N_PARTICLES = [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")]
 BATCH_SIZE = [None, Interval(Integral, 1, None, closed="left")]
 
@@ -128,6 +129,24 @@ def require_finite(values, what, iteration, last):
         )
         error.history = last
         raise error
+
+
+def divergences(pieces, draws):
+    """What to say of chains of which too many proposals have diverged: a list of one, or none.
+
+    Parameters
+    ----------
+    pieces : list of Chains
+    draws : ndarray of shape (n_chains, n_draws, dim)
+        All that the chains have drawn.
+    """
+    share = sum(chains.n_divergent for chains in pieces) / (draws.shape[0] * draws.shape[1])
+    if share <= _MAX_DIVERGENT:
+        return []
+    return [
+        f"{share:.0%} of the chains' proposals diverged: the density ends or changes within a "
+        "step, and what lies there may not have been visited"
+    ]
 
 
 class History:

@@ -19,7 +19,7 @@ from ..diagnostics import ess, split_rhat
 from ..posterior import ParticlePosterior
 from ..samplers import SAMPLERS, SGLD
 from ..thinning import OnlineKSDThinner
-from .base import BATCH_SIZE, N_PARTICLES, Engine, History, automatic
+from .base import BATCH_SIZE, N_PARTICLES, Engine, History, automatic, divergences
 
 _CHAINS_TOGETHER = 4  # one batched piece of work; two and more pieces can run in parallel
 _ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
@@ -173,7 +173,7 @@ class KSDThinnedMCMC(Engine):
                 )
                 if stopped:
                     break
-            diagnostics = self._diagnose(np.concatenate(state.draws, axis=1), thinner)
+            diagnostics = self._diagnose(state)
             stopped = stopped or "message" not in diagnostics or done + self.n_draws > most
         posterior = make_posterior()
         posterior.state = state
@@ -213,8 +213,9 @@ class KSDThinnedMCMC(Engine):
         names = ("sampler", "thinner", "n_chains", "batch_size", "whiten", "one_sided")
         return {name: repr(getattr(self, name)) for name in names}
 
-    def _diagnose(self, draws, thinner):
+    def _diagnose(self, state):
         """R-hat and ESS of each coordinate and its square, moments of the points, a message."""
+        draws, thinner = np.concatenate(state.draws, axis=1), state.thinner
         if draws.shape[1] < _ENOUGH_DRAWS:
             few = f"stopped after {draws.shape[1]} draws of each chain, too few to judge"
             return {"message": few}
@@ -222,7 +223,7 @@ class KSDThinnedMCMC(Engine):
         both = np.concatenate([centred, centred**2], axis=2)
         rhat, size = split_rhat(both), ess(both)
         gap, ratio = thinner.moment_gap_, thinner.sd_ratio_
-        problems = []
+        problems = divergences(state.chains, draws)
         if not rhat.max() <= self.max_rhat:
             problems.append(f"the largest R-hat is {rhat.max():.3f} (above {self.max_rhat})")
         if not size.min() >= self.min_ess:

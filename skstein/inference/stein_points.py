@@ -16,7 +16,7 @@ from ..diagnostics import split_rhat
 from ..kernels import IMQ, Kernel
 from ..posterior import ParticlePosterior
 from ..samplers import HMC
-from .base import N_PARTICLES, Engine, History, automatic, require_finite
+from .base import N_PARTICLES, Engine, History, automatic, divergences, require_finite
 
 _N_CHAINS = 4
 _ENOUGH_DRAWS = 8  # of each chain, for R-hat
@@ -105,8 +105,9 @@ class SteinPoints(Engine):
     def run(self, target, rng, *, init=None, map=map, callback=None):
         n = automatic(self.n_particles, target.dim)
         theta, scores = np.empty((n, target.dim)), np.empty((n, target.dim))
-        draws = []
-        propose = self._proposer(target, rng, init, draws)
+        chains, draws = None, []
+        if self.candidates == "chain":
+            chains = self._chains(target, rng, init)
         own = 0.5 if self.selection == "greedy" else 0.0
         history, squared, kernel = History(), 0.0, None
 
@@ -114,7 +115,7 @@ class SteinPoints(Engine):
             return ParticlePosterior(theta[:iteration].copy(), scores=scores[:iteration].copy())
 
         for iteration in range(1, n + 1):
-            points, their_scores = propose()
+            points, their_scores = self._propose(target, rng, chains, draws)
             require_finite(their_scores, "the score", iteration, history.arrays())
             if kernel is None:
                 kernel = (IMQ() if self.kernel is None else self.kernel).fixed(points)
@@ -139,49 +140,45 @@ class SteinPoints(Engine):
                 break
         posterior = current()
         posterior.history, posterior.n_iter = history.arrays(), iteration
-        if draws:
-            self._judge_chains(posterior, np.concatenate(draws, axis=1))
+        if chains is not None:
+            self._judge_chains(posterior, chains, np.concatenate(draws, axis=1))
         return posterior
 
-    def _judge_chains(self, posterior, draws):
+    def _judge_chains(self, posterior, chains, draws):
+        problems = divergences([chains], draws)
         if draws.shape[1] < _ENOUGH_DRAWS:
-            problem = f"{draws.shape[1]} draws of each chain are too few to judge the candidates"
+            problems.append(
+                f"{draws.shape[1]} draws of each chain are too few to judge the candidates"
+            )
         else:
             rhat = split_rhat(draws)
             posterior.diagnostics["rhat"] = rhat
-            if rhat.max() <= self.max_rhat:
-                return
-            problem = (
-                f"the largest R-hat of the candidates' chains is {rhat.max():.3f} (above "
-                f"{self.max_rhat})"
-            )
-        posterior.converged = False
+            if not rhat.max() <= self.max_rhat:
+                problems.append(
+                    f"the largest R-hat of the candidates' chains is {rhat.max():.3f} (above "
+                    f"{self.max_rhat})"
+                )
+        posterior.converged = not problems
         posterior.diagnostics["message"] = (
-            f"{problem}. Raise n_particles, n_candidates or n_warmup, and look for separated modes."
+            f"{'; '.join(problems)}. Raise n_particles, n_candidates or n_warmup, and look for "
+            "separated modes."
         )
 
-    def _proposer(self, target, rng, init, kept):
-        """A function that returns candidates and their scores; draws of chains are ``kept``."""
-        if self.candidates == "chain":
-            sampler = HMC()
-            start = target.sample_start(rng, _N_CHAINS)
-            if init is not None:
-                start = np.resize(init, start.shape)
-            chains = sampler.warm_up(target, self.n_warmup, start, rng)
-            n_draws = -(-self.n_candidates // _N_CHAINS)
+    def _chains(self, target, rng, init):
+        start = target.sample_start(rng, _N_CHAINS)
+        if init is not None:
+            start = np.resize(init, start.shape)
+        return HMC().warm_up(target, self.n_warmup, start, rng)
 
-            def propose():
-                _, draws, scores, _ = sampler.draw(target, n_draws, chains)
-                kept.append(draws)
-                return draws.reshape(-1, target.dim), scores.reshape(-1, target.dim)
-
-        else:
-
-            def propose():
-                points = target.sample_start(rng, self.n_candidates)
-                return points, target.score(points)
-
-        return propose
+    def _propose(self, target, rng, chains, draws):
+        """Candidates and their scores; those of chains are added to ``draws``."""
+        if chains is None:
+            points = target.sample_start(rng, self.n_candidates)
+            return points, target.score(points)
+        n_draws = -(-self.n_candidates // _N_CHAINS)
+        _, points, scores, _ = HMC().draw(target, n_draws, chains)
+        draws.append(points)
+        return points.reshape(-1, target.dim), scores.reshape(-1, target.dim)
 
     def _searched(self, target, objective, x, sx):
         """The point that a Nelder-Mead search from ``x`` finds, and its score."""

@@ -91,7 +91,7 @@ class Metric:
             return theta
         if self.scale.ndim == 1:
             return theta / self.scale
-        return solve_triangular(self.scale, theta.T, lower=True).T
+        return solve_triangular(self.scale, theta.T, lower=True, check_finite=False).T
 
     def pull(self, score):
         """Scores with respect to z, from those with respect to theta."""
@@ -122,8 +122,9 @@ class Metric:
             return self
         if dim > _DENSE_UP_TO:
             return Metric(self.forward(scale))
-        # A window of about dim states leaves directions unseen; the next one goes on from there.
-        shrinkage = 0.25 * dim / n * np.eye(dim)
+        # Few states leave directions unseen, and long tails leave some to rounding: the next window
+        # goes on from there.
+        shrinkage = max(0.25 * dim / n, 1e-7 * np.sum(z**2) / n) * np.eye(dim)
         root = cholesky(score.T @ score / n + shrinkage, lower=True)
         value, vector = eigh(root.T @ (z.T @ z / n + shrinkage) @ root)
         half = solve_triangular(root, vector * value**0.25, lower=True, trans="T")
@@ -131,11 +132,28 @@ class Metric:
         return Metric(triangle if self.scale is None else self.scale @ triangle)
 
 
-def ends_window(iteration, n_iterations):
-    """Whether a metric is estimated after this of the iterations of a warm-up, counted from 1.
+class MetricAdaptation:
+    """The windows of a warm-up, at the end of each of which the metric is estimated anew.
 
     A window is as long as all before it together, and at least a third of the warm-up is left for
     the step size that belongs to the last metric.
+
+    Parameters
+    ----------
+    n_iterations : int
+        Of the warm-up.
     """
-    windows, rest = divmod(iteration, _FIRST_WINDOW)
-    return not rest and windows.bit_count() == 1 and 3 * iteration <= 2 * n_iterations
+
+    def __init__(self, n_iterations):
+        self._n_iterations, self._iteration, self._window = n_iterations, 0, []
+
+    def update(self, metric, theta, score):
+        """Take in the states (chains, dim) of an iteration; the metric to go on with."""
+        self._iteration += 1
+        self._window.append((theta, score))
+        windows, rest = divmod(self._iteration, _FIRST_WINDOW)
+        if rest or windows.bit_count() != 1 or 3 * self._iteration > 2 * self._n_iterations:
+            return metric
+        theta, score = (np.concatenate(parts) for parts in zip(*self._window, strict=True))
+        self._window = []
+        return metric.refined(theta, score)

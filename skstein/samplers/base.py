@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ._adapt import DualAveraging, Metric, ends_window
+from ._adapt import DualAveraging, Metric, MetricAdaptation
+
+_DIVERGENT = 1000.0  # error of the energy, as in Stan
 
 
 @dataclass
@@ -28,6 +30,9 @@ class Chains:
         Linear coordinates in which the chains move; `step_size` is in their units.
     noise : ndarray of shape (chains, dim) or None
         Of the last step of `SGLD`.
+    n_divergent : int
+        Proposals along the gradient, after the warm-up, that met a density or an energy out of all
+        proportion: where the gradient says little, chains may not come.
     """
 
     theta: np.ndarray
@@ -37,6 +42,7 @@ class Chains:
     rng: np.random.Generator
     metric: Metric = field(default_factory=Metric)
     noise: np.ndarray | None = None
+    n_divergent: int = 0
 
 
 class Metropolis(BaseEstimator, metaclass=ABCMeta):
@@ -101,23 +107,21 @@ class Metropolis(BaseEstimator, metaclass=ABCMeta):
                 f"the log density or its score is not finite where chain {np.flatnonzero(bad)[0]} "
                 "starts; give other starting points (init)."
             )
-        adaptation = DualAveraging(self._first_step(target.dim), self.acceptance)
+        windows, first_step = MetricAdaptation(n_iterations), self._first_step(target.dim)
+        adaptation = DualAveraging(first_step, self.acceptance)
         chains = Chains(theta, log_density, score, adaptation.step_size, rng)
-        window = []
-        for iteration in range(1, n_iterations + 1):
+        for _ in range(n_iterations):
             for _ in range(self.thinning):
                 adaptation.update(self.move(target, chains))
                 chains.step_size = adaptation.step_size
-            if not self.adapt_metric:
-                continue
-            window.append((chains.theta, chains.score))
-            if ends_window(iteration, n_iterations):
-                states, scores = (np.concatenate(parts) for parts in zip(*window, strict=True))
-                chains.metric, window = chains.metric.refined(states, scores), []
-                adaptation = DualAveraging(self._first_step(target.dim), self.acceptance)
-                chains.step_size = adaptation.step_size
+            if self.adapt_metric:
+                metric = windows.update(chains.metric, chains.theta, chains.score)
+                if metric is not chains.metric:
+                    chains.metric = metric
+                    adaptation = DualAveraging(first_step, self.acceptance)
+                    chains.step_size = adaptation.step_size
         adaptation.freeze()
-        chains.step_size = adaptation.step_size
+        chains.step_size, chains.n_divergent = adaptation.step_size, 0
         return chains
 
     def draw(self, target, n_draws, chains):
@@ -163,7 +167,9 @@ class Metropolis(BaseEstimator, metaclass=ABCMeta):
         # A proposal that ran off to where the density overflows is rejected, not an error.
         log_ratio = np.where(np.isfinite(log_ratio), log_ratio, -np.inf)
         accept = np.log(chains.rng.random(len(log_ratio))) < log_ratio
-        if score is None:
+        if score is not None:
+            chains.n_divergent += np.count_nonzero(log_ratio < -_DIVERGENT)
+        else:
             score = chains.score.copy()
             if accept.any():
                 score[accept] = target.score(theta[accept])

@@ -17,10 +17,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._validation import Interval
-from ._adapt import Metric
+from ._adapt import Metric, MetricAdaptation
 from .base import Chains
-
-_MEMORY = 0.99
 
 
 class SGLD(BaseEstimator):
@@ -37,20 +35,16 @@ class SGLD(BaseEstimator):
     batch_size : int, default=None
         Rows of a plain minibatch, for a target without a control variate: a different, wider
         distribution than the posterior. None takes all rows there.
-    precondition : bool, default=False
-        Scale each coordinate by the root mean square of its scores, learnt in the warm-up: for
-        coordinates that are not white. The moving average is that of Li et al. (2016); its inverse
-        is taken instead of its inverse root, which makes ``step_size`` free of units, and it is
-        frozen after the warm-up, so that no correction for its changes is due.
+    adapt_metric : bool, default=False
+        Precondition: learn the linear coordinates to move in from the starting points, which must
+        not be all the same, and from the warm-up. For coordinates that are not white. They are
+        frozen after the warm-up, so that no correction for their changes is due.
 
     References
     ----------
     Welling & Teh (2011), "Bayesian learning via stochastic gradient Langevin dynamics".
 
     Baker, Fearnhead, Fox & Nemeth (2019), "Control variates for stochastic gradient MCMC".
-
-    Li, Chen, Carlson & Carin (2016), "Preconditioned stochastic gradient Langevin dynamics for deep
-    neural networks".
 
     Leimkuhler & Matthews (2013), "Rational construction of stochastic numerical methods for
     molecular sampling".
@@ -75,17 +69,17 @@ class SGLD(BaseEstimator):
         "step_size": [Interval(Real, 0, None, closed="neither")],
         "thinning": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [None, Interval(Integral, 1, None, closed="left")],
-        "precondition": ["boolean"],
+        "adapt_metric": ["boolean"],
     }
 
-    def __init__(self, step_size=0.2, thinning=5, *, batch_size=None, precondition=False):
+    def __init__(self, step_size=0.2, thinning=5, *, batch_size=None, adapt_metric=False):
         self.step_size = step_size
         self.thinning = thinning
         self.batch_size = batch_size
-        self.precondition = precondition
+        self.adapt_metric = adapt_metric
 
     def warm_up(self, target, n_iterations, theta, rng):
-        """Leave the start, and learn the scale of the coordinates with ``precondition=True``.
+        """Leave the start, and learn the metric with ``adapt_metric=True``.
 
         Parameters
         ----------
@@ -104,8 +98,8 @@ class SGLD(BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is wrong, or ``batch_size`` is given for a target without rows or with a
-            batch size of its own.
+            If a parameter is wrong, ``batch_size`` is given for a target without rows or with a
+            batch size of its own, or there is no metric to learn from chains that start together.
         FloatingPointError
             If the chains leave for infinity, or start where the score is not finite.
         """
@@ -118,13 +112,18 @@ class SGLD(BaseEstimator):
         chains = Chains(
             theta, np.zeros(len(theta)), np.zeros_like(theta), self.step_size, rng, noise=noise
         )
-        information = np.ones(theta.shape[1])
-        for _ in range(n_iterations * self.thinning):
-            self._move(target, chains)
-            if self.precondition:
-                information *= _MEMORY
-                information += (1.0 - _MEMORY) * np.mean(chains.score**2, axis=0)
-                chains.metric = Metric(1.0 / np.sqrt(information))
+        windows = MetricAdaptation(n_iterations)
+        if self.adapt_metric:
+            chains.metric = Metric().refined(theta, self._score(target, chains))
+            if chains.metric.scale is None:
+                raise ValueError(
+                    "adapt_metric=True needs chains that start apart, in every coordinate; give "
+                    "other starting points (init)."
+                )
+        for _ in range(n_iterations):
+            theta, score = self._iterate(target, chains)
+            if self.adapt_metric:
+                chains.metric = windows.update(chains.metric, theta, score)
         return chains
 
     def draw(self, target, n_draws, chains):
@@ -141,27 +140,38 @@ class SGLD(BaseEstimator):
         draws = np.empty((len(chains.theta), n_draws, target.dim))
         scores = np.empty_like(draws)
         for t in range(n_draws):
-            draws[:, t] = chains.theta
-            self._move(target, chains)
-            scores[:, t] = chains.score
-            for _ in range(self.thinning - 1):
-                self._move(target, chains)
+            draws[:, t], scores[:, t] = self._iterate(target, chains)
         return chains, draws, scores, 1.0
 
+    def _iterate(self, target, chains):
+        """Move ``thinning`` times; the states before, with the scores that they moved by."""
+        theta = chains.theta
+        score = self._move(target, chains)
+        for _ in range(self.thinning - 1):
+            self._move(target, chains)
+        return theta, score
+
     def _move(self, target, chains):
-        batch_size = target.batch_size if target.stochastic else self.batch_size
-        rows = None
-        if batch_size is not None:
-            rows = chains.rng.choice(target.n_rows, min(batch_size, target.n_rows), replace=False)
-        chains.score = target.score(chains.theta, rows)
-        if not np.isfinite(chains.score).all():
-            raise FloatingPointError(
-                f"SGLD: the score is not finite where a chain is; use a step_size below "
-                f"{self.step_size:g}, or other starting points (init)."
-            )
+        """Move every chain once; the scores that they moved by."""
+        chains.score = self._score(target, chains)
         fresh = chains.rng.standard_normal(chains.theta.shape)
         step, metric = chains.step_size, chains.metric
         drift = 0.5 * step * metric.pull(chains.score)
         diffusion = math.sqrt(step) * 0.5 * (chains.noise + fresh)
         chains.theta = chains.theta + metric.forward(drift + diffusion)
         chains.noise = fresh
+        return chains.score
+
+    def _score(self, target, chains):
+        batch_size = target.batch_size if target.stochastic else self.batch_size
+        rows = None
+        if batch_size is not None:
+            rows = chains.rng.choice(target.n_rows, min(batch_size, target.n_rows), replace=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            score = target.score(chains.theta, rows)
+        if not np.isfinite(score).all():
+            raise FloatingPointError(
+                "SGLD: the score is not finite where a chain is; use a step_size below "
+                f"{self.step_size:g}, or other starting points (init)."
+            )
+        return score

@@ -9,8 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 from skstein import LogDensity, infer
 from skstein.inference import PMFVB, KSDThinnedMCMC
 from skstein.metrics import ksd
-from skstein.samplers import HMC, SGLD
+from skstein.samplers import HMC, MALA, RWM, SGLD
 from skstein.targets import ControlVariate, LogisticTarget, laplace_approximation
+from skstein.thinning import OnlineKSDThinner
 
 
 def standard_normal(dim=2):
@@ -181,3 +182,45 @@ def test_a_run_stopped_after_a_few_draws_says_so(rng):
     with pytest.warns(ConvergenceWarning, match="stopped after 2 draws of each chain"):
         posterior = infer(target, engine, random_state=0, callback=lambda *args: True)
     assert np.isfinite(posterior.particles).all()
+
+
+@pytest.mark.parametrize("sampler", ["hmc", "mala", "rwm", MALA(thinning=5), RWM(thinning=20)])
+def test_every_sampler_finds_a_normal(sampler, seed):
+    posterior = infer(
+        standard_normal(), KSDThinnedMCMC(sampler=sampler, max_rhat=1.05), random_state=seed
+    )
+    assert np.abs(posterior.mean()).max() < 0.1
+    assert_allclose(posterior.std(), 1.0, atol=0.12)
+
+
+def test_a_thinner_of_ones_own(seed):
+    """Recalibrated points have the chains' moments; the budget and candidates are the thinner's."""
+    thinner = OnlineKSDThinner(recalibrate=True, candidates=2)
+    engine = KSDThinnedMCMC(n_particles=60, thinner=thinner)
+    posterior = infer(standard_normal(), engine, random_state=seed)
+    assert len(posterior) == 60
+    assert_allclose(posterior.std(), 1.0, atol=0.05)
+    assert_allclose(posterior.scores, -posterior.particles, atol=1e-8)
+    assert not hasattr(thinner, "samples_")
+
+
+def test_a_floor_is_kept(seed):
+    engine = KSDThinnedMCMC(thinner=OnlineKSDThinner(budget=30.0))
+    assert len(infer(standard_normal(), engine, random_state=seed)) >= 30
+
+
+def test_a_minibatch_without_control_variate_is_refused(rng):
+    engine = KSDThinnedMCMC(sampler=SGLD(batch_size=50))
+    with pytest.raises(ValueError, match="batch_size belongs to the engine"):
+        infer(logistic(rng), engine)
+
+
+def test_divergences_are_reported(seed):
+    """A density that ends at a wall, without a word from its score."""
+    target = LogDensity(
+        lambda t: np.where(np.abs(t[:, 0]) < 1.0, -0.5 * (t**2).sum(axis=1), -np.inf),
+        score=lambda t: -t,
+        dim=2,
+    )
+    with pytest.warns(ConvergenceWarning, match="proposals diverged"):
+        infer(target, init=np.zeros((8, 2)), random_state=seed)
