@@ -5,9 +5,9 @@ takes off the leading bias of the step. What the minibatch adds depends on the t
 control variate (`targets/minibatch.py`) it is small, because its error vanishes at the mode, and it
 grows with the step size, not with the number of rows (Baker, Fearnhead, Fox & Nemeth 2019). Without
 one (Welling & Teh 2011) the noise of the minibatch adds to that of the dynamics wherever the chain
-is: draws of large data are then spread by far more than the posterior, whatever the number of steps
-(Nagapetyan et al. 2017). That is here to be compared with, and only when asked for. What differs
-from Welling & Teh: the step size stays constant.
+is: the draws are then spread more than the posterior, the more the larger the data, however many
+they are (Brosse, Durmus & Moulines 2018). That is here to be compared with, and only when asked
+for. What differs from Welling & Teh: the step size stays constant.
 """
 
 import math
@@ -36,15 +36,18 @@ class SGLD(BaseEstimator):
         Rows of a plain minibatch, for a target without a control variate: a different, wider
         distribution than the posterior. None takes all rows there.
     adapt_metric : bool, default=False
-        Precondition: learn the linear coordinates to move in from the starting points, which must
-        not be all the same, and from the warm-up. For coordinates that are not white. They are
-        frozen after the warm-up, so that no correction for their changes is due.
+        Precondition, for coordinates that are not white: learn the linear coordinates to move in,
+        from the starting points, which must not be all the same, and from the warm-up. They are
+        frozen after it, so that no correction for their changes is due.
 
     References
     ----------
     Welling & Teh (2011), "Bayesian learning via stochastic gradient Langevin dynamics".
 
     Baker, Fearnhead, Fox & Nemeth (2019), "Control variates for stochastic gradient MCMC".
+
+    Brosse, Durmus & Moulines (2018), "The promises and pitfalls of stochastic gradient Langevin
+    dynamics".
 
     Leimkuhler & Matthews (2013), "Rational construction of stochastic numerical methods for
     molecular sampling".
