@@ -9,12 +9,15 @@ from .minibatch import ControlVariate
 from .newton import Laplace, laplace_approximation
 from .one_sided import OneSided, line_shifts
 from .probit import ProbitTarget
+from .smoothed_path import FactorizedTarget, SmoothedTarget
+from .stochastic_volatility import StochasticVolatilityTarget
 from .transformed import Transformed, Whitened
 
 __all__ = [
     "Affine",
     "Chain",
     "ControlVariate",
+    "FactorizedTarget",
     "HyperbolicMap",
     "Laplace",
     "LinearTarget",
@@ -22,7 +25,9 @@ __all__ = [
     "LogisticTarget",
     "OneSided",
     "ProbitTarget",
+    "SmoothedTarget",
     "SoftmaxTarget",
+    "StochasticVolatilityTarget",
     "Target",
     "Transformed",
     "Whitened",
