@@ -17,6 +17,7 @@ from .linear_model import (
 from .posterior import ParticlePosterior
 from .predictive import predictive
 from .targets import LogDensity
+from .time_series import StochasticVolatility
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,7 @@ __all__ = [
     "LogDensity",
     "ParticlePosterior",
     "SparseGPRegressor",
+    "StochasticVolatility",
     "check_target",
     "infer",
     "predictive",

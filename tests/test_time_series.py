@@ -1,15 +1,23 @@
 """Stochastic volatility: its target, the coordinates it is fitted in, and the estimator.
 
-Truths: finite differences, SciPy's densities, dense linear algebra, quadrature over the three
-parameters of a short series, and long runs of HMC.
+Truths: finite differences, SciPy's densities, dense linear algebra, importance sampling from the
+prior for a short series, and long runs of HMC.
 """
 
-import numpy as np
-import pytest
-from numpy.testing import assert_allclose
-from scipy import stats
+import pickle
 
-from skstein import check_target
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from skstein import StochasticVolatility, check_target
+from skstein.diagnostics import mcse_mean, split_rhat
+from skstein.inference import PMFVB, KSDThinnedMCMC
+from skstein.samplers import HMC
 from skstein.targets import (
     FactorizedTarget,
     SmoothedTarget,
@@ -158,3 +166,282 @@ def test_factors_are_those_of_the_paper(rng):
     moved[:, [0, 2]] += 1.0
     changed = target.bijection.forward(moved) - target.bijection.forward(z)
     assert np.flatnonzero(changed[0]).tolist() == [0, 2]
+
+
+quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(scope="module")
+def returns(request):
+    return simulate(60, np.random.default_rng(request.config.getoption("seed")))
+
+
+@pytest.fixture(scope="module")
+def fitted(returns):
+    return StochasticVolatility(random_state=0).fit(returns)
+
+
+@pytest.mark.parametrize("inference", ["pmfvb", "ksd-mcmc"])
+def test_a_short_series_against_importance_sampling_from_the_prior(inference, rng):
+    """The weights are of draws of the prior, in the model's own coordinates."""
+    y = simulate(10, rng)
+    target = StochasticVolatilityTarget(y)
+    theta = target.sample_prior(rng, 1_000_000)
+    log_weights = target.log_likelihood(theta)
+    weights = np.exp(log_weights - log_weights.max())
+    weights /= weights.sum()
+    theta[:, 3:] = np.exp(0.5 * theta[:, 3:])
+    mean = weights @ theta
+    sd = np.sqrt(weights @ (theta - mean) ** 2)
+    assert 1 / np.sum(weights**2) > 3000
+    model = StochasticVolatility(inference, random_state=0).fit(y)
+    assert_allclose(model.posterior_.mean()[:3], mean[:3], atol=0.2 * sd[:3].min())
+    assert_allclose(model.posterior_.std()[:3], sd[:3], rtol=0.2)
+    assert_allclose(model.volatility_, mean[3:], rtol=0.1)
+    assert abs(model.mu_ - mean[0]) < 0.15 * sd[0]
+    assert_allclose(model.phi_, weights @ np.tanh(theta[:, 1]), atol=0.02)
+
+
+@pytest.mark.slow
+def test_500_returns_against_a_long_run(rng, seed):
+    y = simulate(500, rng)
+    target = SmoothedTarget(StochasticVolatilityTarget(y))
+    sampler = HMC()
+    chains = sampler.warm_up(target, 300, target.sample_start(rng, 8), rng)
+    _, z, *_ = sampler.draw(target, 1200, chains)
+    draws = target.bijection.forward(z.reshape(-1, 503)).reshape(8, -1, 503)[:, :, :3]
+    mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
+    assert split_rhat(draws).max() < 1.01
+    assert np.all(mcse_mean(draws) < 0.03 * sd)
+    posterior = StochasticVolatility(random_state=seed).fit(y).posterior_
+    assert np.all(np.abs(posterior.mean()[:3] - mean) < 0.2 * sd)
+    assert_allclose(posterior.std()[:3], sd, rtol=0.25)
+
+
+def test_summaries_are_those_of_the_posterior(fitted):
+    theta, weights = fitted.posterior_.particles, fitted.posterior_.weights
+    assert fitted.posterior_.names[:4] == ("mu", "atanh_phi", "log_sigma2", "x[0]")
+    for value, mean, std in (
+        (theta[:, 0], fitted.mu_, fitted.mu_std_),
+        (np.tanh(theta[:, 1]), fitted.phi_, fitted.phi_std_),
+        (np.exp(theta[:, 2]), fitted.sigma2_, fitted.sigma2_std_),
+    ):
+        assert_allclose(mean, np.average(value, weights=weights))
+        assert_allclose(std**2, np.cov(value, aweights=weights, ddof=0), rtol=1e-6)
+    assert_allclose(fitted.volatility_, weights @ np.exp(theta[:, 3:] / 2))
+    low, high = fitted.volatility_interval(0.8).T
+    inside = (np.exp(theta[:, 3:] / 2) > low) & (np.exp(theta[:, 3:] / 2) < high)
+    assert_allclose(weights @ inside, 0.8, atol=0.01)
+
+
+def test_the_scores_kept_are_those_of_the_target(fitted, returns):
+    target = StochasticVolatilityTarget(returns)
+    few = fitted.posterior_.thin(20)
+    assert_allclose(few.scores, target.score(few.particles), rtol=1e-6, atol=1e-6)
+    difference = few.log_densities - target.log_density(few.particles)
+    assert_allclose(difference, difference[0], atol=1e-6)
+
+
+def test_predictions_are_those_of_simulated_futures(fitted):
+    m, q = 40000, np.array([0.05, 0.5, 0.95])
+    draws = fitted.sample_predictive(horizon=4, n_samples=m, random_state=0)
+    error = draws.volatility.std(axis=1) / np.sqrt(m)
+    assert np.all(np.abs(draws.volatility.mean(axis=1) - fitted.predict(4)) < 6 * error)
+    for of in ("volatility", "returns"):
+        quantiles = fitted.predict_quantiles(4, q, of=of)
+        below = np.mean(draws[of][:, :, None] < quantiles[:, None], axis=1)
+        assert_allclose(below, np.broadcast_to(q, (4, 3)), atol=0.025)
+        assert_allclose(fitted.predict_interval(4, 0.9, of=of), quantiles[:, [0, 2]])
+
+
+def test_the_mean_ahead_is_that_of_the_recursion(fitted):
+    theta, weights = fitted.posterior_.particles, fitted.posterior_.weights
+    mean, variance = theta[:, -1], np.zeros(len(theta))
+    for volatility in fitted.predict(20):
+        phi = np.tanh(theta[:, 1])
+        mean = theta[:, 0] + phi * (mean - theta[:, 0])
+        variance = phi**2 * variance + np.exp(theta[:, 2])
+        assert_allclose(volatility, weights @ np.exp(mean / 2 + variance / 8), rtol=1e-10)
+
+
+def test_log_predictive_of_one_return_against_quadrature(fitted):
+    posterior = fitted.posterior_.thin(500)
+    theta = posterior.particles
+    nodes, shares = np.polynomial.hermite_e.hermegauss(64)
+    mean = theta[:, 0] + np.tanh(theta[:, 1]) * (theta[:, -1] - theta[:, 0])
+    x = mean[:, None] + np.exp(theta[:, 2:3] / 2) * nodes
+    for y in (0.0, 1.0, 4.0):
+        density = stats.norm(0, np.exp(x / 2)).pdf(y) @ (shares / shares.sum())
+        expected = np.log(density.mean())
+        assert_allclose(fitted.log_predictive([y]), [expected], atol=0.02)
+
+
+def test_log_predictive_of_several_returns_against_simulation(fitted, rng):
+    """The joint density of three returns, averaged over many paths of each particle at once."""
+    y = np.array([0.5, -3.0, 2.0])
+    theta = np.repeat(fitted.posterior_.thin(500).particles, 1000, axis=0)
+    x, log_density = theta[:, -1], 0.0
+    for value in y:
+        innovation = np.exp(theta[:, 2] / 2) * rng.standard_normal(len(theta))
+        x = theta[:, 0] + np.tanh(theta[:, 1]) * (x - theta[:, 0]) + innovation
+        log_density = log_density + stats.norm(0, np.exp(x / 2)).logpdf(value)
+    expected = np.log(np.mean(np.exp(log_density)))
+    assert_allclose(fitted.log_predictive(y).sum(), expected, atol=0.03)
+    assert fitted.score(y) == fitted.log_predictive(y).mean()
+
+
+def test_a_future_that_the_posterior_cannot_carry_is_warned_of(fitted, rng):
+    with pytest.warns(ConvergenceWarning, match="fit to them"):
+        fitted.log_predictive(1e4 * rng.standard_normal(30))
+
+
+def test_the_unit_of_the_returns_moves_mu_alone(returns):
+    options = {"mu_variance": 1e8, "random_state": 0}
+    percent = StochasticVolatility(**options).fit(returns)
+    decimal = StochasticVolatility(**options).fit(returns / 100)
+    assert_allclose(decimal.mu_, percent.mu_ - 2 * np.log(100), atol=0.1 * percent.mu_std_)
+    assert_allclose(decimal.phi_, percent.phi_, atol=0.1 * percent.phi_std_)
+    assert_allclose(100 * decimal.volatility_, percent.volatility_, rtol=0.05)
+
+
+def test_mean_field_understates_and_says_so(rng):
+    y = simulate(300, rng)
+    engine = PMFVB(100, one_sided=False, max_iter=600)
+    with pytest.warns() as caught:
+        factorized = StochasticVolatility(engine, factorized=True, random_state=0).fit(y)
+    assert any("understates" in str(warning.message) for warning in caught)
+    joint = StochasticVolatility(random_state=0).fit(y)
+    assert factorized.posterior_.std()[2] < 0.4 * joint.posterior_.std()[2]
+    # Under the factorisation sigma^2 is inverse gamma, of shape 2.5 + T / 2.
+    assert_allclose(factorized.sigma2_std_ / factorized.sigma2_, 150.5**-0.5, rtol=0.25)
+
+
+@pytest.mark.parametrize("engine", ["pmfvb", "ksd-mcmc", PMFVB(one_sided=False, blocks=2)])
+def test_mean_field_needs_an_engine_that_keeps_factors(engine, returns):
+    with pytest.raises(ValueError, match="factorized=True needs an engine"):
+        StochasticVolatility(engine, factorized=True).fit(returns)
+
+
+def test_a_series_a_column_and_a_list_are_the_same_returns(returns):
+    engine = PMFVB(20, max_iter=30)
+    days = pd.date_range("2024-01-01", periods=len(returns))
+    given = [
+        returns,
+        returns.tolist(),
+        returns[:, None],
+        pd.Series(returns, index=days, name="GBP"),
+        pd.DataFrame({"GBP": returns}, index=days),
+    ]
+    with pytest.warns(ConvergenceWarning):
+        models = [StochasticVolatility(engine, random_state=0).fit(X) for X in given]
+    for model in models:
+        assert_array_equal(model.posterior_.particles, models[0].posterior_.particles)
+    assert models[-1].feature_names_in_.tolist() == ["GBP"]
+
+
+def broken(position, value):
+    y = simulate(30, np.random.default_rng(0))
+    y[position] = value
+    return y
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (broken(7, np.nan), "1 missing returns, the first at position 7; leave"),
+        (broken(7, np.inf), "1 infinite returns, the first at position 7; leave"),
+        (np.zeros(30), "all returns in X are 0, which says nothing"),
+        (np.ones(30), "all returns in X are 1; X must hold returns that vary"),
+        (broken(0, 1.0)[:9], "minimum of 10 is required"),
+        (np.ones((30, 2)), "one series of returns, got 2 columns"),
+        (broken(3, 1e60), "magnitude 1e[+]60"),
+        (["up"] * 30, "X must hold real numbers"),
+        (
+            pd.Series(broken(0, 1.0), index=pd.date_range("2024-01-01", periods=30)[::-1]),
+            "not in order of time; sort it by its index",
+        ),
+    ],
+)
+def test_returns_that_cannot_be_fitted(X, message):
+    with pytest.raises(ValueError, match=message):
+        StochasticVolatility().fit(X)
+
+
+@quiet
+def test_prices_are_warned_of(returns):
+    with pytest.warns(UserWarning, match="returns, not prices"):
+        StochasticVolatility(PMFVB(20, max_iter=30), random_state=0).fit(100 + returns)
+
+
+def test_predictions_before_fit_and_of_nothing(fitted):
+    for method in ("predict", "predict_interval", "sample_predictive", "volatility_interval"):
+        with pytest.raises(NotFittedError):
+            getattr(StochasticVolatility(), method)()
+    for horizon in (0, 1.5, True):
+        with pytest.raises(ValueError, match="horizon must be a positive integer"):
+            fitted.predict(horizon)
+    with pytest.raises(ValueError, match="of must be"):
+        fitted.predict_interval(3, of="prices")
+    with pytest.raises(ValueError, match="1 missing"):
+        fitted.score([0.1, np.nan])
+
+
+@quiet
+def test_what_scikit_learn_expects(returns, capsys):
+    engine = PMFVB(20, max_iter=30)
+    model = StochasticVolatility(engine, phi_a=10.0, random_state=3, verbose=1)
+    copy = clone(model).set_params(inference__max_iter=31, n_jobs=2, verbose=0)
+    assert copy.get_params()["phi_a"] == 10.0 and model.inference.max_iter == 30
+    model.fit(returns)
+    assert "[StochasticVolatility] iteration 3 of 30" in capsys.readouterr().out
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict(3), model.predict(3))
+    copy.set_params(inference__max_iter=30).fit(returns)
+    assert_array_equal(copy.posterior_.particles, model.posterior_.particles)
+    other = clone(model).set_params(random_state=4, verbose=0).fit(returns)
+    assert not np.array_equal(other.posterior_.particles, model.posterior_.particles)
+
+
+class Recorder:
+    """A callback that keeps what the rounds show, and stops the third."""
+
+    def __init__(self):
+        self.seen = []
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
+        if context.task_name == "round" and fitted_estimator is not None:
+            self.seen.append((fitted_estimator.sigma2_, fitted_estimator.score(X[:5])))
+        return len(self.seen) == 3
+
+
+@quiet
+def test_callbacks_see_each_round_and_can_stop(returns):
+    recorder = Recorder()
+    model = StochasticVolatility(PMFVB(20), random_state=0).set_callbacks(recorder).fit(returns)
+    assert model.n_iter_ == len(recorder.seen) == 3
+    assert recorder.seen[-1] == (model.sigma2_, model.score(returns[:5]))
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("engine", "more"),
+    [(PMFVB(20, max_iter=30), 0), (KSDThinnedMCMC(50, n_draws=40, max_draws=40), 40)],
+)
+def test_a_warm_start_goes_on_with_the_same_returns(engine, more, returns):
+    model = StochasticVolatility(engine, random_state=0, warm_start=True).fit(returns)
+    first = model.n_iter_
+    model.fit(returns)
+    assert model.n_iter_ == first + more
+    with pytest.raises(ValueError, match="warm"):
+        model.fit(returns[::-1])
+    with pytest.raises(ValueError, match="warm"):
+        model.fit(returns[:50])

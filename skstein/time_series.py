@@ -1,0 +1,500 @@
+"""Stochastic volatility of a series of returns.
+
+The estimator fits parameters and path of log variances together. The engines work in coordinates in
+which that posterior is nearly standard normal (`skstein.targets.smoothed_path`); everything that is
+reported is of the parameters and the path themselves.
+"""
+
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._estimator import BayesianEstimator, _ends
+from ._jit.predict import normal_mixture_quantile
+from ._random import as_generator
+from ._validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    about,
+    check_fractions,
+    check_magnitude,
+    validated,
+)
+from .diagnostics import weighted_ess
+from .inference import ENGINES, PMFVB, resolve_engine
+from .posterior import weighted_quantile
+from .targets import FactorizedTarget, SmoothedTarget, StochasticVolatilityTarget
+from .targets.stochastic_volatility import draw_next
+
+_MIN_RETURNS = 10
+# Standard normal nodes and their probabilities: exact for polynomials up to degree 31.
+_NODES, _SHARES = np.polynomial.hermite_e.hermegauss(16)
+_SHARES = _SHARES / _SHARES.sum()
+_FEW = 500
+_FILTER_PATHS = 200
+_MIN_ESS = 20  # of the posterior's particles, given the returns that `log_predictive` has passed
+
+
+class StochasticVolatility(BayesianEstimator):
+    r"""Bayesian stochastic volatility of a series of returns.
+
+    .. math::
+        y_t \sim N(0, e^{x_t}), \quad x_t \sim N(\mu + \phi (x_{t-1} - \mu), \sigma^2), \quad
+        x_1 \sim N(\mu, \sigma^2 / (1 - \phi^2)).
+
+    The volatility of a return is its standard deviation :math:`e^{x_t / 2}`, in the units of the
+    returns. The mean of the returns is taken to be 0: centre them. The priors suit percent.
+
+    Parameters
+    ----------
+    inference : str or engine instance, default="pmfvb"
+        How the posterior is found: a name of ``skstein.inference.ENGINES``, or an engine, which is
+        cloned.
+    mu_variance : float, default=10.0
+        Variance of the normal prior of :math:`\mu`, whose mean is 0.
+    phi_a, phi_b : float, default=20.0, 1.5
+        Parameters of the beta prior of :math:`(1 + \phi) / 2`.
+    sigma2_shape, sigma2_scale : float, default=2.5, 0.025
+        Shape and scale of the inverse gamma prior of :math:`\sigma^2`.
+    factorized : bool, default=False
+        Whether to make the mean-field assumption :math:`q(\mu) q(\sigma^2) q(\phi, x)` of the
+        paper, which needs ``inference=PMFVB(one_sided=False)``. It understates the standard
+        deviation of :math:`\sigma^2`, often seven times, and those of :math:`\mu` and :math:`\phi`
+        too; a warning says so.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the inference; an int makes it reproducible.
+    n_jobs : int, default=None
+        Number of jobs for independent pieces of the inference; the result does not depend on it.
+    verbose : int, default=0
+        If positive, a line is printed for each tenth of the inference.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the posterior of the call before, on the same returns.
+
+    Attributes
+    ----------
+    posterior_ : ParticlePosterior
+        Weighted particles of ``(mu, atanh_phi, log_sigma2, x[0], ..., x[T - 1])``.
+    mu_, phi_, sigma2_ : float
+        Posterior means.
+    mu_std_, phi_std_, sigma2_std_ : float
+        Posterior standard deviations.
+    volatility_ : ndarray of shape (n_samples,)
+        Posterior mean of the volatility of each return, in its units.
+    inference_ : engine instance
+        The engine that was run.
+    n_iter_ : int
+        Number of iterations it made.
+    n_features_in_ : int
+        1.
+    feature_names_in_ : ndarray of shape (1,)
+        Name of the column, if X is a data frame.
+
+    References
+    ----------
+    Tran, Tseng & Kohn, "Particle mean field variational Bayes", section 6.2.
+
+    Kim, Shephard & Chib (1998), "Stochastic volatility: likelihood inference and comparison with
+    ARCH models", for the priors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein import StochasticVolatility
+    >>> rng = np.random.default_rng(0)
+    >>> returns = np.repeat([0.5, 2.0, 0.5], 40) * rng.normal(size=120)
+    >>> model = StochasticVolatility(random_state=0).fit(returns)
+    >>> bool(model.volatility_[60] > 2 * model.volatility_[10])
+    True
+    >>> model.predict(horizon=5).shape, model.predict_interval(horizon=5, level=0.9).shape
+    ((5,), (5, 2))
+    """
+
+    _parameter_constraints = {
+        "inference": [StrOptions(set(ENGINES)), HasMethods("run")],
+        "mu_variance": [Interval(Real, 0, None, closed="neither")],
+        "phi_a": [Interval(Real, 0, None, closed="neither")],
+        "phi_b": [Interval(Real, 0, None, closed="neither")],
+        "sigma2_shape": [Interval(Real, 0, None, closed="neither")],
+        "sigma2_scale": [Interval(Real, 0, None, closed="neither")],
+        "factorized": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+        "warm_start": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        inference="pmfvb",
+        *,
+        mu_variance=10.0,
+        phi_a=20.0,
+        phi_b=1.5,
+        sigma2_shape=2.5,
+        sigma2_scale=0.025,
+        factorized=False,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+        warm_start=False,
+    ):
+        self.inference = inference
+        self.mu_variance = mu_variance
+        self.phi_a = phi_a
+        self.phi_b = phi_b
+        self.sigma2_shape = sigma2_shape
+        self.sigma2_scale = sigma2_scale
+        self.factorized = factorized
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    @validated
+    def fit(self, X, y=None):
+        """Find the posterior of the parameters and of the path of log variances.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, 1)
+            Returns, in order of time; at least ten.
+        y : None
+            Ignored; there for scikit-learn's sake.
+
+        Returns
+        -------
+        self : StochasticVolatility
+
+        Raises
+        ------
+        ValueError
+            If a parameter or X is invalid: a return is missing or infinite, all are equal, or they
+            are not in order of time.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the posterior is likely to be wrong.
+        UserWarning
+            If the mean of the returns is far from 0, or with ``factorized=True``.
+        """
+        returns = self._validated(X, reset=True, least=_MIN_RETURNS)
+        _require_volatility(returns)
+        target = StochasticVolatilityTarget(
+            returns,
+            mu_variance=self.mu_variance,
+            phi_a=self.phi_a,
+            phi_b=self.phi_b,
+            sigma2_shape=self.sigma2_shape,
+            sigma2_scale=self.sigma2_scale,
+        )
+        if self.factorized:
+            self._require_factors()
+        working = FactorizedTarget(target) if self.factorized else SmoothedTarget(target)
+        return self._infer(working, working.bijection, X, y, None)
+
+    def _require_factors(self):
+        engine = resolve_engine(self.inference)
+        if not isinstance(engine, PMFVB) or engine.one_sided or engine.blocks is not None:
+            raise ValueError(
+                "factorized=True needs an engine that keeps the factors apart: use "
+                "inference=PMFVB(one_sided=False), with blocks=None."
+            )
+        warnings.warn(
+            "factorized=True understates standard deviations, that of sigma^2 often seven times; "
+            "use factorized=False for what the returns leave open.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    def _summaries(self, posterior):
+        theta, weights = posterior.particles, posterior.weights
+        summaries = {}
+        values = {"mu": theta[:, 0], "phi": np.tanh(theta[:, 1]), "sigma2": np.exp(theta[:, 2])}
+        for name, value in values.items():
+            mean = weights @ value
+            summaries[f"{name}_"] = float(mean)
+            summaries[f"{name}_std_"] = float(np.sqrt(weights @ (value - mean) ** 2))
+        return {**summaries, "volatility_": weights @ np.exp(0.5 * theta[:, 3:])}
+
+    def volatility_interval(self, level=0.9):
+        """Central credible interval of the volatility of each return of `fit`.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            Posterior probability of the interval, from 0 to 1.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2)
+            Lower and upper end, in units of the returns.
+
+        Raises
+        ------
+        ValueError
+            If ``level`` leaves [0, 1].
+        """
+        check_is_fitted(self)
+        path = self.posterior_.particles[:, 3:]
+        return np.exp(0.5 * weighted_quantile(path, self.posterior_.weights, _ends(level))).T
+
+    def predict(self, horizon=1):
+        """Mean volatility of the returns that follow those of `fit`, over the posterior.
+
+        Parameters
+        ----------
+        horizon : int, default=1
+            Number of returns ahead.
+
+        Returns
+        -------
+        volatility : ndarray of shape (horizon,)
+            In units of the returns.
+        """
+        check_is_fitted(self)
+        mean, variance = self._ahead(self.posterior_, horizon)
+        return np.exp(0.5 * mean + 0.125 * variance) @ self.posterior_.weights
+
+    def predict_quantiles(self, horizon, q, of="volatility"):
+        """Quantiles of the volatility, or of the returns, that follow those of `fit`.
+
+        Those of the mixture over the particles (over 500 of them, evenly chosen, where there are
+        more), exact for the volatility and up to a quadrature for the returns.
+
+        Parameters
+        ----------
+        horizon : int
+            Number of returns ahead.
+        q : float or array-like of shape (n_quantiles,)
+            From 0 to 1.
+        of : {"volatility", "returns"}, default="volatility"
+
+        Returns
+        -------
+        quantiles : ndarray of shape (horizon, n_quantiles)
+            In units of the returns.
+
+        Raises
+        ------
+        ValueError
+            If ``q`` leaves [0, 1], or ``horizon`` or ``of`` is invalid.
+        """
+        q = check_fractions(q, "q")
+        if of not in ("volatility", "returns"):
+            raise ValueError(f'of must be "volatility" or "returns"; got {of!r}.')
+        posterior = self._few()
+        mean, variance = self._ahead(posterior, horizon)
+        weights = posterior.weights
+        if of == "volatility":
+            return np.exp(0.5 * normal_mixture_quantile(mean, np.sqrt(variance), weights, q))
+        log_variance = mean[..., None] + np.sqrt(variance)[..., None] * _NODES
+        scale = np.exp(0.5 * log_variance).reshape(len(mean), -1)
+        return normal_mixture_quantile(
+            np.zeros_like(scale), scale, np.outer(weights, _SHARES).ravel(), q
+        )
+
+    def predict_interval(self, horizon=1, level=0.9, of="volatility"):
+        """Central prediction interval of the volatility, or of the returns, that follow.
+
+        Parameters
+        ----------
+        horizon : int, default=1
+            Number of returns ahead.
+        level : float, default=0.9
+            Probability of the interval, from 0 to 1.
+        of : {"volatility", "returns"}, default="volatility"
+
+        Returns
+        -------
+        interval : ndarray of shape (horizon, 2)
+            Lower and upper end, in units of the returns.
+
+        Raises
+        ------
+        ValueError
+            If ``level`` leaves [0, 1], or ``horizon`` or ``of`` is invalid.
+        """
+        return self.predict_quantiles(horizon, _ends(level), of)
+
+    def sample_predictive(self, horizon=1, n_samples=1, random_state=None):
+        """Draw what follows the returns of `fit`.
+
+        Parameters
+        ----------
+        horizon : int, default=1
+            Number of returns ahead.
+        n_samples : int, default=1
+            Number of draws; each comes from one particle, and is a joint draw of all returns.
+        random_state : int, RandomState instance or None, default=None
+
+        Returns
+        -------
+        draws : :class:`~sklearn.utils.Bunch`
+            ``volatility`` and ``returns``, ndarrays of shape (horizon, n_samples), in units of the
+            returns.
+        """
+        check_is_fitted(self)
+        horizon = _check_horizon(horizon)
+        rng = as_generator(random_state)
+        theta = self.posterior_.sample(n_samples, rng)
+        x, path = theta[:, -1], np.empty((horizon, n_samples))
+        for t in range(horizon):
+            path[t] = x = draw_next(theta, x, rng)
+        volatility = np.exp(0.5 * path)
+        return Bunch(
+            volatility=volatility, returns=volatility * rng.standard_normal(volatility.shape)
+        )
+
+    def log_predictive(self, X):
+        """Log density of each of the returns that follow those of `fit`, given all before it.
+
+        A bootstrap particle filter of 200 paths goes on from each particle (from 500 of them,
+        evenly chosen, where there are more). The density of a return is averaged over all paths,
+        and the particles are weighted anew by it, so that the parameters learn from the new returns
+        too. The filter's random numbers are always the same.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_returns,) or (n_returns, 1)
+            The returns right after those of `fit`, in order of time.
+
+        Returns
+        -------
+        log_predictive : ndarray of shape (n_returns,)
+            Natural logarithm of a density per unit of return.
+
+        Raises
+        ------
+        ValueError
+            If a return is missing or infinite, or they are not in order of time.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the returns leave the weight to fewer than twenty particles: fit to them instead.
+        """
+        posterior, rng = self._few(), as_generator(0)
+        returns = self._validated(X, reset=False)
+        theta = posterior.particles
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(posterior.weights)
+        x = np.repeat(theta[:, -1:], _FILTER_PATHS, axis=1)
+        result = np.empty(len(returns))
+        for t, y in enumerate(returns):
+            x = draw_next(theta, x, rng)
+            log_density = -0.5 * (np.log(2 * np.pi) + x + y**2 * np.exp(-x))
+            log_weights += logsumexp(log_density, axis=1) - np.log(_FILTER_PATHS)
+            result[t] = logsumexp(log_weights)
+            log_weights -= result[t]
+            x = _resampled(x, log_density, rng)
+        left = weighted_ess(np.exp(log_weights))
+        if left < min(_MIN_ESS, 0.5 * len(theta)):
+            warnings.warn(
+                f"after these returns the weight is on {left:.0f} of {len(theta)} particles; fit "
+                "to them, or score fewer returns.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return result
+
+    def score(self, X, y=None):
+        """Mean of `log_predictive`: larger is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_returns,) or (n_returns, 1)
+            The returns right after those of `fit`, in order of time.
+        y : None
+            Ignored; there for scikit-learn's sake.
+
+        Returns
+        -------
+        score : float
+        """
+        return float(self.log_predictive(X).mean())
+
+    def _validated(self, X, reset, least=1):
+        """The returns as float64 of shape (n,)."""
+        index = getattr(X, "index", None)
+        if getattr(index, "inferred_type", "") in ("datetime64", "period") and not (
+            index.is_monotonic_increasing
+        ):
+            raise ValueError("X is not in order of time; sort it by its index.")
+        with about("X"):
+            column = np.asarray(X)[:, None] if np.ndim(X) == 1 else X
+            options = {"dtype": np.float64, "ensure_all_finite": False, "reset": reset}
+            table = validate_data(self, column, ensure_min_samples=least, **options)
+        if table.shape[1] != 1:
+            raise ValueError(
+                f"X must be one series of returns, got {table.shape[1]} columns; fit a model to "
+                "each."
+            )
+        returns = table[:, 0]
+        for wrong, what in ((np.isnan(returns), "missing"), (np.isinf(returns), "infinite")):
+            if wrong.any():
+                raise ValueError(
+                    f"X holds {np.count_nonzero(wrong)} {what} returns, the first at position "
+                    f"{np.flatnonzero(wrong)[0]}; leave those times out."
+                )
+        check_magnitude(returns, "X")
+        return returns
+
+    def _few(self):
+        """The posterior, by as many particles as numerical integration can bear."""
+        check_is_fitted(self)
+        posterior = self.posterior_
+        return posterior if len(posterior) <= _FEW else posterior.thin(_FEW)
+
+    def _ahead(self, posterior, horizon):
+        """Mean and variance of the log variance ahead for each particle, shapes (horizon, m)."""
+        theta = posterior.particles
+        mu, phi, last = theta[:, 0], np.tanh(theta[:, 1]), theta[:, -1]
+        ahead = np.arange(1, _check_horizon(horizon) + 1)[:, None]
+        # sigma^2 (1 - phi^(2 h)) / (1 - phi^2), without cancellation where phi is near 1.
+        gap = np.cosh(theta[:, 1]) ** -2
+        with np.errstate(divide="ignore"):
+            variance = np.exp(theta[:, 2]) * -np.expm1(ahead * np.log1p(-gap)) / gap
+        return mu + phi**ahead * (last - mu), variance
+
+
+def _check_horizon(horizon):
+    if isinstance(horizon, bool) or not isinstance(horizon, Integral) or horizon < 1:
+        raise ValueError(f"horizon must be a positive integer, got {horizon!r}.")
+    return int(horizon)
+
+
+def _require_volatility(returns):
+    """Refuse a series without variation, and warn of one that does not scatter around 0."""
+    mean, spread = returns.mean(), returns.std()
+    if np.ptp(returns) == 0.0:
+        what = "0, which says nothing of their volatility" if mean == 0.0 else f"{mean:g}"
+        raise ValueError(f"all returns in X are {what}; X must hold returns that vary.")
+    if abs(mean) > max(0.25, 5 / np.sqrt(len(returns))) * spread:
+        warnings.warn(
+            f"the mean of the returns, {mean:.3g}, is large beside their standard deviation, "
+            f"{spread:.3g}, and the model takes it to be 0: give returns, not prices, and centre "
+            "them.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _resampled(x, log_weights, rng):
+    """Rows of ``x`` (m, k) drawn anew by weight, systematically within each row."""
+    m, k = x.shape
+    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    cumulative = np.cumsum(weights, axis=1)
+    cumulative /= cumulative[:, -1:]
+    # One search for all rows: row i occupies the interval from i to i + 1.
+    rows = np.arange(m)[:, None]
+    positions = rows + (np.arange(k) + rng.random((m, 1))) / k
+    chosen = np.searchsorted((cumulative + rows).ravel(), positions.ravel())
+    chosen = np.minimum(chosen.reshape(m, k), k * rows + k - 1)
+    return x.ravel()[chosen]
