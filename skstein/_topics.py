@@ -96,7 +96,8 @@ class TopicParticles:
         kept = set(np.linspace(0, n_sweeps, n_snapshots + 1)[1:].astype(int))
         snapshots = []
         for sweep in range(1, n_sweeps + 1):
-            pieces = self._pieces(_dirichlet(self.topics, rng), blocks, rng)
+            drawn = map_pieces(_dirichlet, self.topics, rng.spawn(len(self.topics)))
+            pieces = self._pieces(drawn, blocks, rng)
             results = map_pieces(partial(_redrawn, self.settings), *pieces, assigned)
             counts, assigned = zip(*results, strict=True)
             self.topics = self.beta + self._summed(blocks, counts)
@@ -255,18 +256,18 @@ def _words_first(topics, columns):
 
 
 def _assigned(settings, topics, block, seeds):
-    """Expected counts, a bound of the log probability of the block, and the topics drawn last."""
+    """Expected counts, a bound of the block's log probability, and a topic for every word."""
     alpha, _, tol = settings
     phi = _words_first(topics, block.columns)
-    counts, drawn = _jit.assign(block.documents, phi, alpha, _N_BURN, _N_KEPT, seeds)
-    return counts, _jit.log_bounds(block.documents, phi, alpha, _N_ROUNDS, tol).sum(), drawn
+    counts, assigned = _jit.assign(block.documents, phi, alpha, _N_BURN, _N_KEPT, seeds)
+    return counts, _jit.log_bounds(block.documents, phi, alpha, _N_ROUNDS, tol).sum(), assigned
 
 
-def _redrawn(settings, topics, block, seeds, drawn):
-    """Counts and topics after another sweep."""
+def _redrawn(settings, topics, block, seeds, assigned):
+    """Counts, and a topic for every word, after another sweep."""
     phi = _words_first(topics, block.columns)
-    drawn = drawn.copy()
-    return _jit.redraw(block.documents, phi, settings[0], seeds, drawn), drawn
+    assigned = assigned.copy()
+    return _jit.redraw(block.documents, phi, settings[0], seeds, assigned), assigned
 
 
 def proportions(settings, topics, block):

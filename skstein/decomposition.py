@@ -69,9 +69,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Particles, over which predictions are averaged. Each is a run of its own until the last
         epoch has ended; work grows with their number.
     n_sweeps : int, default=40
-        Gibbs sweeps over all documents at the end of `fit`, each of which costs about a fifteenth
-        of an epoch. Topics predict well without them, but may be off by several posterior standard
-        deviations where they overlap. 100 if intervals matter.
+        Gibbs sweeps over all documents at the end of `fit`; ten cost about as much as an epoch.
+        Topics predict well without them, but may be off by several posterior standard deviations
+        where they overlap. Take 100 if intervals matter.
     n_snapshots : int, default=4
         Draws of each particle that ``posterior_`` keeps, evenly spaced over the sweeps.
     n_jobs : int, default=None

@@ -207,12 +207,12 @@ def test_log_bounds_against_a_naive_implementation(rng, n_rounds):
     assert_allclose(bounds, [naive_bound(row, topics, ALPHA, n_rounds) for row in X])
 
 
-def test_log_bounds_are_below_the_enumerated_probability(rng):
-    topics = rng.dirichlet(np.ones(3), 2)
+def test_log_bounds_rise_towards_the_enumerated_probability(rng):
+    topics, docs = rng.dirichlet(np.ones(3), 2), as_documents(counts_of(TINY))
     exact = [enumerate_document(np.array(words), topics, ALPHA)[0] for words in TINY]
-    bounds = jit.log_bounds(as_documents(counts_of(TINY)), words_first(topics), ALPHA, 500, 1e-9)
-    assert np.all(bounds < exact)
-    assert np.all(bounds > np.array(exact) - 0.5)
+    bounds = [jit.log_bounds(docs, words_first(topics), ALPHA, n, 0.0) for n in (0, 1, 5, 500)]
+    assert np.all(np.diff(bounds, axis=0) > -1e-12)
+    assert np.all(bounds[-1] < exact)
 
 
 def test_log_bound_of_one_topic_is_exact(rng):
