@@ -116,7 +116,7 @@ def direct_mmd(x, y, w, v, k):
         ("imq", lambda squares: 1 / np.sqrt(1 + squares / 12)),
         (IMQ(length_scale=2.0, exponent=-0.3), lambda squares: (1 + squares / 4) ** -0.3),
     ],
-    ids=repr,
+    ids=["rbf", "narrow rbf", "imq", "imq of another exponent"],
 )
 def test_mmd_is_its_double_sums(kernel, profile, weighted, rng):
     x, y = rng.normal(size=(30, 3)), rng.normal(0.5, 2.0, size=(20, 3))

@@ -123,7 +123,8 @@ class LogDensity(Target):
             where = np.array2string(theta[first], threshold=6, precision=4)
             raise NotANumber(
                 f"{name} returned NaN for particle {first} of {len(value)}, at theta = {where}; "
-                "return -inf where the density is 0, and check the function there"
+                "where the density is 0, return -inf for it and any finite score, and check the "
+                "function there"
             )
 
     def log_density(self, theta):

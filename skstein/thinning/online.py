@@ -316,14 +316,17 @@ class OnlineKSDThinner(BaseEstimator):
         gap, ratio = np.abs(self.moment_gap_[moved]), self.sd_ratio_[moved]
         if not self._size or not gap.size:
             return ""
-        if gap.max() <= 0.3 and 0.85 <= ratio.mean() <= 1.15:
+        # A lost mode widens some coordinates and narrows others.
+        in_range = 0.7 <= ratio.min() and ratio.max() <= 1.3
+        if gap.max() <= 0.3 and 0.85 <= ratio.mean() <= 1.15 and in_range:
             return ""
         return (
             f"the {self._size} kept points miss the moments of the {self._moments.count} draws: "
             f"the largest gap of a mean is {gap.max():.2f} standard deviations (coordinate "
             f"{np.flatnonzero(moved)[np.argmax(gap)]}), the ratio of standard deviations "
-            f"{ratio.mean():.2f} on average. Keep more points, look for separated modes, drop the "
-            "burn-in from the stream, and check that the scores are those of these coordinates."
+            f"{ratio.mean():.2f} on average, {ratio.min():.2f} to {ratio.max():.2f}. Keep more "
+            "points, look for separated modes, drop the burn-in from the stream, and check that the "
+            "scores are those of these coordinates."
         )
 
     def _feed(self, samples, scores, automatic):
