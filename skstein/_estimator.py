@@ -6,6 +6,8 @@ each particle predicts for a block of rows, and the mixins below do the averagin
 """
 
 from contextlib import contextmanager
+from copy import copy
+from functools import partial
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
@@ -26,7 +28,7 @@ from ._jit.predict import log_mean_proba, mean_entropy, normal_mixture_quantile
 from ._parallel import one_thread
 from ._random import as_generator
 from ._validation import about, check_fractions, has_callbacks
-from .inference import infer, resolve_engine
+from .inference import infer, resolve_engine, update
 from .posterior import weighted_quantile
 
 
@@ -73,16 +75,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         `fit` was given: callbacks see and score them as the user would.
         """
 
-        def attributes(posterior):
-            posterior = posterior.pushed(bijection, target.names)
-            if not self.warm_start:
-                posterior.state = None
-            summaries = self._summaries(posterior)
-            return {"posterior_": posterior, "n_iter_": posterior.n_iter, **summaries}
-
         self.inference_ = resolve_engine(self.inference)
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        event = {"estimator": self, "X": X, "y": y, "metadata": metadata}
+        attributes = partial(self._attributes, bijection, target.names)
+        event = self._event(X, y, sample_weight)
         n_rounds = getattr(self.inference_, "n_rounds", lambda target: None)(target)
         previous = getattr(self, "posterior_", None) if self.warm_start else None
         if previous is not None and previous.names != tuple(target.names):
@@ -101,6 +96,30 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             )
             vars(self).update(attributes(posterior))
         return self
+
+    def _update(self, target, bijection, X, y, sample_weight):
+        """Take further rows into the posterior, by the engine's own `update`; as `_infer` else."""
+        self.inference_ = resolve_engine(self.inference)
+        attributes = partial(self._attributes, bijection, target.names)
+        with self._rounds(1, self._event(X, y, sample_weight), attributes) as callback:
+            posterior = update(self.posterior_, target, self.inference_, n_jobs=self.n_jobs)
+            if callback is not None:
+                callback(1, 1, partial(copy, posterior), {})
+            vars(self).update(attributes(posterior))
+        return self
+
+    def _event(self, X, y, sample_weight):
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        return {"estimator": self, "X": X, "y": y, "metadata": metadata}
+
+    def _attributes(self, bijection, names, posterior):
+        """The fitted attributes that follow from a posterior before `bijection`."""
+        posterior = posterior.pushed(bijection, names)
+        # Chains keep all their draws, which only a warm start needs.
+        if not (self.warm_start or hasattr(self.inference_, "update")):
+            posterior.state = None
+        summaries = self._summaries(posterior)
+        return {"posterior_": posterior, "n_iter_": posterior.n_iter, **summaries}
 
     @contextmanager
     def _rounds(self, n_rounds, event, attributes):

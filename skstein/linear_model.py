@@ -5,12 +5,16 @@ a default prior makes sense, and the posterior is moved to the original scale by
 whatever an estimator reports or predicts is in the units of the data it was given.
 """
 
+import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
 from scipy import sparse
 from scipy.special import log_ndtr
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import validate_data
@@ -32,6 +36,27 @@ from .priors import PRIORS, resolve_prior
 from .targets import Affine, LinearTarget, LogisticTarget, ProbitTarget, SoftmaxTarget
 
 _EPS = np.finfo(np.float64).eps
+
+
+@dataclass
+class _Scaling:
+    """``(X - center) / scale`` and ``(y - y_center) / y_scale``; None leaves features alone."""
+
+    center: np.ndarray | None = None
+    scale: np.ndarray | None = None
+    y_center: float = 0.0
+    y_scale: float = 1.0
+
+
+def _takes_further_rows(estimator):
+    """Whether the engine can bring a posterior up to date; what `partial_fit` is there for."""
+    engine = estimator.inference
+    if not hasattr(ENGINES.get(engine) if isinstance(engine, str) else engine, "update"):
+        raise AttributeError(
+            f'partial_fit needs an engine that takes in further rows, such as inference="pmd"; '
+            f"got inference={engine!r}."
+        )
+    return True
 
 
 class _BayesianLinearModel(BayesianEstimator):
@@ -64,29 +89,64 @@ class _BayesianLinearModel(BayesianEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _target_options(self, X, sample_weight):
+    def _find_scaling(self, X, sample_weight, y=None):
+        """How features, and the outcome if given, are standardised."""
+        if not self.standardize:
+            return _Scaling()
+        scaling = _Scaling(*_location_and_scale(X, sample_weight))
+        if y is not None:
+            (y_mean,), (scaling.y_scale,) = _location_and_scale(y[:, None], sample_weight)
+            scaling.y_center = y_mean
+        if not self.fit_intercept:
+            scaling.center, scaling.y_center = None, 0.0
+        return scaling
+
+    def _target_options(self, scaling, sample_weight):
         """Options of the target that do not depend on the outcome."""
-        center, scale = None, None
-        if self.standardize:
-            center, scale = _location_and_scale(X, sample_weight)
         return {
             "sample_weight": sample_weight,
             "fit_intercept": self.fit_intercept,
             "prior": self._named_parameters["prior"](self.prior),
             "intercept_prior": self._named_parameters["intercept_prior"](self.intercept_prior),
-            "center": center if self.fit_intercept else None,
-            "scale": scale,
+            "center": scaling.center,
+            "scale": scaling.scale,
             "feature_names": getattr(self, "feature_names_in_", None),
         }
 
-    def _to_original_scale(self, center, scale, y_center=0.0, y_scale=1.0):
+    def _learn(self, target, to_original, scaling, given, further):
+        """Find the posterior of a target, or bring it up to date with ``further`` rows.
+
+        What further rows need is kept only once the inference has succeeded.
+        """
+        (self._update if further else self._infer)(target, to_original, *given)
+        self._scaling = scaling
+        return self
+
+    def _begins_stream(self, X, n_coordinates, *problems):
+        """Warn where the first rows of a stream are poor ground for all that follow."""
+        problems = [text for text in problems if text]
+        if X.shape[0] < n_coordinates:
+            problems.append(f"{X.shape[0]} rows for {n_coordinates} coordinates")
+        constant = self.standardize and _constant_columns(X)
+        if constant:
+            problems.append(f"{constant} constant features, which are never scaled")
+        if problems:
+            warnings.warn(
+                "the first rows of a stream fix scaling and coordinates, and these have "
+                f"{', '.join(problems)}: begin with more of them, some hundreds in random order.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def _to_original_scale(self, scaling):
         """The map of one row (intercept, coefficients) to original units: offset, matrix, inverse.
 
         With x' = (x - center) / scale and y' = (y - y_center) / y_scale, the coefficients of x are
         those of x' times y_scale / scale, and the intercept gives up what centring took.
         """
         p, first = self.n_features_in_, int(self.fit_intercept)
-        scale = np.ones(p) if scale is None else scale
+        center, y_center, y_scale = scaling.center, scaling.y_center, scaling.y_scale
+        scale = np.ones(p) if scaling.scale is None else scaling.scale
         offset = np.zeros(first + p)
         matrix = sparse.lil_array((first + p, first + p))
         inverse = sparse.lil_array((first + p, first + p))
@@ -259,36 +319,82 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         TypeError
             If an engine or prior is a class instead of an instance.
         """
+        return self._take(X, y, sample_weight)
+
+    @available_if(_takes_further_rows)
+    @validated
+    def partial_fit(self, X, y, sample_weight=None):
+        """Take in further rows: a stream of them, each once, in chunks of any size.
+
+        The posterior is that of all rows so far, up to sampling error; the rows are not kept. The
+        first call is a fit, and what it standardises by stays. After `fit`, the rows of the fit are
+        the first ones; a later `fit` begins anew. Needs ``inference="pmd"``, whose ``n_total``
+        allows for further passes over the same rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
+
+        Returns
+        -------
+        self : BayesianLinearRegression
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid, or the rows go beyond ``n_total``.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the first rows are too few, or the posterior is likely to be wrong.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_regression
+        >>> from skstein import BayesianLinearRegression
+        >>> X, y = make_regression(3000, 3, noise=10.0, random_state=0)
+        >>> reg = BayesianLinearRegression("pmd", random_state=0)
+        >>> for start in range(0, 3000, 1000):
+        ...     reg = reg.partial_fit(X[start : start + 1000], y[start : start + 1000])
+        >>> reg.posterior_.diagnostics["n_seen"]
+        3000
+        """
+        return self._take(X, y, sample_weight, stream=True)
+
+    def _take(self, X, y, sample_weight, stream=False):
         given = X, y, sample_weight
+        further = stream and hasattr(self, "posterior_")
         with about("X"):
-            X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr")
+            X, y = validate_data(
+                self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr"
+            )
         with about("y"):
             y = y.astype(np.float64)
         check_magnitude(X, "X")
         check_magnitude(y, "y")
         X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
-        y_center, y_scale = 0.0, 1.0
-        if self.standardize:
-            (y_mean,), (y_scale,) = _location_and_scale(y[:, None], sample_weight)
-            y_center = y_mean if self.fit_intercept else 0.0
-        options = self._target_options(X, sample_weight)
+        scaling = self._scaling if further else self._find_scaling(X, sample_weight, y)
         target = LinearTarget(
             X,
-            (y - y_center) / y_scale,
+            (y - scaling.y_center) / scaling.y_scale,
             noise_shape=self.noise_shape,
             noise_scale=self.noise_scale,
-            **options,
+            **self._target_options(scaling, sample_weight),
         )
-        offset, matrix, inverse = self._to_original_scale(
-            options["center"], options["scale"], y_center, y_scale
-        )
+        if stream and not further:
+            self._begins_stream(X, target.dim, "one outcome alone" if np.ptp(y) == 0.0 else "")
+        offset, matrix, inverse = self._to_original_scale(scaling)
         one = sparse.eye_array(1)
         to_original = Affine(
-            np.append(offset, 2.0 * np.log(y_scale)),
+            np.append(offset, 2.0 * np.log(scaling.y_scale)),
             sparse.block_diag([matrix, one], format="csr"),
             sparse.block_diag([inverse, one], format="csr"),
         )
-        return self._infer(target, to_original, *given)
+        return self._learn(target, to_original, scaling, given, further)
 
     def _summaries(self, posterior):
         summaries = {name: value[0] for name, value in super()._summaries(posterior).items()}
@@ -368,18 +474,94 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         TypeError
             If an engine or prior is a class instead of an instance.
         """
+        return self._take(X, y, sample_weight)
+
+    @available_if(_takes_further_rows)
+    @validated
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Take in further rows: a stream of them, each once, in chunks of any size.
+
+        The posterior is that of all rows so far, up to sampling error; the rows are not kept. The
+        first call is a fit, and what it standardises by stays. After `fit`, the rows of the fit are
+        the first ones; a later `fit` begins anew. Needs ``inference="pmd"``, whose ``n_total``
+        allows for further passes over the same rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels.
+        classes : array-like of shape (n_classes,), default=None
+            All classes of the stream; required by the first call, unless it follows a `fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
+
+        Returns
+        -------
+        self : estimator instance
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid, the classes are not given or change,
+            ``class_weight="balanced"``, or the rows go beyond ``n_total``.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the first rows are too few, or the posterior is likely to be wrong.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from skstein import BayesianLogisticRegression
+        >>> X, y = make_classification(3000, 4, random_state=0)
+        >>> clf = BayesianLogisticRegression("pmd", random_state=0)
+        >>> for start in range(0, 3000, 1000):
+        ...     rows = slice(start, start + 1000)
+        ...     clf = clf.partial_fit(X[rows], y[rows], classes=[0, 1])
+        >>> clf.posterior_.diagnostics["n_seen"]
+        3000
+        """
+        if self.class_weight == "balanced":
+            raise ValueError(
+                'class_weight="balanced" needs all rows at once; give partial_fit the weights as a '
+                "dict."
+            )
+        fitted = hasattr(self, "posterior_")
+        if classes is not None:
+            classes = np.unique(classes)
+            if fitted and not np.array_equal(classes, self.classes_):
+                raise ValueError(
+                    f"classes={classes.tolist()} are not those of the rows before, "
+                    f"{self.classes_.tolist()}."
+                )
+        elif not fitted:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        return self._take(X, y, sample_weight, self.classes_ if fitted else classes)
+
+    def _take(self, X, y, sample_weight, classes=None):
         given = X, y, sample_weight
+        stream = classes is not None
+        further = stream and hasattr(self, "posterior_")
         with about("X"):
-            X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr")
+            X, y = validate_data(
+                self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr"
+            )
         check_classification_targets(y)
         check_magnitude(X, "X")
         X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        present, codes = np.unique(y, return_inverse=True)
+        self.classes_ = present if classes is None else classes
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes in y, among the samples of "
                 f"positive weight; got only one class: {self.classes_.tolist()[0]!r}."
             )
+        unknown = np.setdiff1d(present, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y holds classes that are not in classes: {unknown.tolist()}.")
+        codes = np.searchsorted(self.classes_, present)[codes]
         class_weight = compute_class_weight(
             self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
         )
@@ -387,16 +569,20 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
             raise ValueError(
                 f"class_weight must be positive and at most {LARGEST:g}, got {self.class_weight!r}."
             )
-        options = self._target_options(X, sample_weight * class_weight[codes])
-        target = self._make_target(X, codes, options)
-        offset, matrix, inverse = self._to_original_scale(options["center"], options["scale"])
+        sample_weight = sample_weight * class_weight[codes]
+        scaling = self._scaling if further else self._find_scaling(X, sample_weight)
+        target = self._make_target(X, codes, self._target_options(scaling, sample_weight))
+        if stream and not further:
+            absent = np.setdiff1d(self.classes_, present).tolist()
+            self._begins_stream(X, target.dim, f"no sample of classes {absent}" if absent else "")
+        offset, matrix, inverse = self._to_original_scale(scaling)
         k = self._n_predictors
         to_original = Affine(
             np.tile(offset, k),
             sparse.block_diag([matrix] * k, format="csr"),
             sparse.block_diag([inverse] * k, format="csr"),
         )
-        return self._infer(target, to_original, *given)
+        return self._learn(target, to_original, scaling, given, further)
 
 
 class BayesianLogisticRegression(_BayesianLinearClassifier):
@@ -581,6 +767,13 @@ def _drop_weightless(X, y, sample_weight):
     """Leave out samples of weight zero, so that they define no class and no mean."""
     kept = sample_weight > 0.0
     return (X, y, sample_weight) if kept.all() else (X[kept], y[kept], sample_weight[kept])
+
+
+def _constant_columns(X):
+    """How many columns hold one value alone."""
+    if sparse.issparse(X):
+        return int((X.max(axis=0).toarray() == X.min(axis=0).toarray()).sum())
+    return int((X[0] == X).all(axis=0).sum())
 
 
 def _location_and_scale(X, sample_weight):

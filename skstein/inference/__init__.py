@@ -1,7 +1,8 @@
 """Engines: how a posterior is found, one a file, and `infer`, which runs them."""
 
-from ._infer import infer
+from ._infer import infer, update
 from ._registry import ENGINES, resolve_engine
+from ._step_sizes import InverseSqrt, InverseTime
 from .base import Engine
 from .fwss import FWSS
 from .ksd_mcmc import KSDThinnedMCMC
@@ -19,10 +20,13 @@ __all__ = [
     "PMFVB",
     "SVGD",
     "Engine",
+    "InverseSqrt",
+    "InverseTime",
     "KSDThinnedMCMC",
     "LaplaceDraws",
     "LazyFWSS",
     "SteinPoints",
     "infer",
     "resolve_engine",
+    "update",
 ]

@@ -176,6 +176,70 @@ def infer(
     return posterior
 
 
+def update(posterior, target, inference="pmd", *, n_jobs=None):
+    """Bring a posterior up to date with further rows of a stream.
+
+    Parameters
+    ----------
+    posterior : ParticlePosterior
+        What `infer` or `update` returned for the rows so far, by the same engine; it is not
+        changed. Its coordinates and its generator are used on.
+    target : Target
+        Of the further rows alone, with the same prior.
+    inference : str or engine, default="pmd"
+        An engine with a method ``update``.
+    n_jobs : int, default=None
+        Workers, as in joblib; the result does not depend on it.
+
+    Returns
+    -------
+    ParticlePosterior
+        Of all rows, in the target's own coordinates.
+
+    Raises
+    ------
+    ValueError
+        If the engine cannot be updated, or the posterior is none of its own.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the posterior is likely to be wrong, with what is wrong about it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein import infer
+    >>> from skstein.inference import PMD, update
+    >>> from skstein.targets import LogisticTarget
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2))
+    >>> y = (X[:, 0] + rng.logistic(size=2000) > 0).astype(float)
+    >>> posterior = infer(LogisticTarget(X[:500], y[:500]), "pmd", random_state=0)
+    >>> posterior = update(posterior, LogisticTarget(X[500:], y[500:]))
+    >>> posterior.diagnostics["n_seen"]
+    2000
+    """
+    engine = resolve_engine(inference)
+    name = type(engine).__name__
+    if not hasattr(engine, "update"):
+        raise ValueError(f'{name} cannot take in further rows; use inference="pmd".')
+    if not hasattr(posterior.state, "bijection"):
+        raise ValueError(f"the posterior was not made by {name}, which cannot go on from it.")
+    if posterior.names != tuple(target.names):
+        raise ValueError("the further rows have other coordinates than the posterior.")
+    if target.n_rows is None:
+        raise ValueError("a target without n_rows has no rows to take in.")
+    with one_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        working = Transformed(target, posterior.state.bijection)
+        updated = engine.update(working, posterior.state, map=make_map(n_jobs))
+        updated = _bring_back(updated, working, target.names)
+        updated.whitening = posterior.state.bijection
+    if not updated.converged:
+        _warn(f"{name}: {updated.diagnostics['message']}")
+    return updated
+
+
 def _equally_weighted(posterior):
     """Particles that stand for the posterior with equal weights."""
     if np.ptp(posterior.weights) == 0.0:

@@ -1,8 +1,14 @@
-"""A kernel density estimate that keeps the mean, the variance and separated modes of its particles.
+"""Kernel density estimates of weighted particles, and draws from them.
 
-Gaussian kernels with the full covariance of their group and Silverman's bandwidth h; each centre is
-shrunk towards its group's mean by ``sqrt(1 - h^2)``, so that draws have the group's covariance and
-not ``1 + h^2`` times it (Liu & West 2001). Groups come from a Gaussian mixture chosen by BIC.
+The kernels are Gaussian. By default each has the full covariance of its group and Silverman's
+bandwidth h; every centre is shrunk towards its group's mean by ``sqrt(1 - h^2)``, so that draws
+have the group's covariance and not ``1 + h^2`` times it (Liu & West 2001). Groups come from a
+Gaussian mixture chosen by BIC, so that separated modes survive. With h = 1 a group's kernels are
+one and the same, and the estimate is that mixture of Gaussians.
+
+The draws of each group are moved affinely so that their mean and covariance are those of the
+weighted particles exactly, and the kernels are moved with them: a long sequence of estimates, each
+made from draws of the one before, then does not wander off by its sampling error.
 """
 
 import warnings
@@ -14,55 +20,127 @@ from sklearn.mixture import GaussianMixture
 
 _MAX_GROUPS = 4
 _ENOUGH = 300  # particles that show whether there are separated groups
-_BUFFER = 8 * 2**20  # elements of one block of the m x m distances
+_BUFFER = 8 * 2**20  # elements of one block of the distances: 64 MB
 
 
 class KernelDensity:
-    """Kernel density estimate of equally weighted particles.
+    """Kernel density estimate.
+
+    Parameters
+    ----------
+    kernels : list of (log_weights, centres, factor)
+        Log weights (k,), centres (k, dim) and lower factor (dim, dim) of the covariance of kernels
+        that share it; all weights together sum to 1.
+    """
+
+    def __init__(self, kernels):
+        self.kernels = kernels
+
+    def log_density(self, theta):
+        """Log density at each row of ``theta``, shape (n,); the buffer stays below 64 MB."""
+        n, dim = theta.shape
+        result = np.full(n, -np.inf)
+        for log_weights, centres, factor in self.kernels:
+            x = solve_triangular(factor, theta.T, lower=True).T
+            c = solve_triangular(factor, centres.T, lower=True).T
+            offset = log_weights - 0.5 * np.einsum("ij,ij->i", c, c)
+            offset -= np.log(factor.diagonal()).sum() + 0.5 * dim * np.log(2 * np.pi)
+            buffer = np.empty((min(n, max(1, _BUFFER // len(c))), len(c)))
+            for start in range(0, n, len(buffer)):
+                rows = slice(start, min(start + len(buffer), n))
+                values = np.matmul(x[rows], c.T, out=buffer[: rows.stop - start])
+                values += offset
+                part = _log_sum_exp(values) - 0.5 * np.einsum("ij,ij->i", x[rows], x[rows])
+                result[rows] = np.logaddexp(result[rows], part)
+        return result
+
+
+def grouped_draws(theta, weights, n_draws, rng, bandwidth=None):
+    """Draws of the estimate with a full covariance for each group, shrunk towards its mean.
 
     Parameters
     ----------
     theta : ndarray of shape (m, dim)
+    weights : ndarray of shape (m,)
+        Summing to 1.
+    n_draws : int
     rng : numpy.random.Generator
-        Only for the start of the mixture that finds the groups.
+    bandwidth : float, default=None
+        In (0, 1], in standard deviations of the group; by default Silverman's for the effective
+        sample size.
+
+    Returns
+    -------
+    draws : ndarray of shape (n_draws, dim)
+    density : KernelDensity
+        What they are draws of.
     """
+    dim = theta.shape[1]
+    h = _silverman(weights, dim) if bandwidth is None else bandwidth
+    labels = _groups(theta, weights, rng)
+    # Sorted along one coordinate, neighbours in the cumulative sum are neighbours in space.
+    order = np.lexsort((theta[:, 0], labels))
+    chosen = order[systematic(weights[order], n_draws, rng)]
+    draws, kernels = [], []
+    for label in np.unique(labels[chosen]):
+        members, parents = labels == label, chosen[labels[chosen] == label]
+        share = weights[members] / weights[members].sum()
+        mean = share @ theta[members]
+        factor = _factor(theta[members] - mean, share)
+        noise = rng.standard_normal((len(parents), dim)) @ factor.T
+        centred = np.sqrt(1.0 - h**2) * (theta[parents] - mean) + h * noise
+        shift, matrix = _matching(centred, factor)
+        draws.append(mean + (centred - shift) @ matrix.T)
+        if h < 1.0:
+            centres = np.sqrt(1.0 - h**2) * (theta[members] - mean)
+        else:
+            centres, share = np.zeros((1, dim)), np.ones(1)
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(share * (len(parents) / n_draws))
+        kernels.append((log_weights, mean + (centres - shift) @ matrix.T, h * matrix @ factor))
+    return np.concatenate(draws), KernelDensity(kernels)
 
-    def __init__(self, theta, rng):
-        m, dim = theta.shape
-        self.bandwidth = (4.0 / ((dim + 2.0) * m)) ** (1.0 / (dim + 4.0))
-        self._groups = []  # (centres, lower factor of the kernel's covariance) of each group
-        labels = _groups(theta, rng)
-        for label in np.unique(labels):
-            group = theta[labels == label]
-            mean = group.mean(axis=0)
-            shrunk = mean + np.sqrt(1.0 - self.bandwidth**2) * (group - mean)
-            self._groups.append((shrunk, self.bandwidth * _factor(group - mean)))
 
-    def sample(self, rng):
-        """One draw from each kernel, shape (m, dim)."""
-        draws = [
-            centres + rng.standard_normal(centres.shape) @ factor.T
-            for centres, factor in self._groups
-        ]
-        return np.concatenate(draws)
+def plain_draws(theta, weights, n_draws, rng, bandwidth=None):
+    """Draws of the estimate with one round kernel, as published; arguments as `grouped_draws`.
 
-    def log_density(self, theta):
-        """Log density at each row of ``theta``, shape (n,); the buffer stays below 64 MB."""
-        dim = theta.shape[1]
-        m = sum(len(centres) for centres, _ in self._groups)
-        result = np.full(len(theta), -np.inf)
-        size = max(1, _BUFFER // m)
-        for start in range(0, len(theta), size):
-            piece = slice(start, min(start + size, len(theta)))
-            for centres, factor in self._groups:
-                x = solve_triangular(factor, theta[piece].T, lower=True).T
-                c = solve_triangular(factor, centres.T, lower=True).T
-                values = x @ c.T
-                values -= 0.5 * np.einsum("ij,ij->i", x, x)[:, None]
-                values -= 0.5 * np.einsum("ij,ij->i", c, c)
-                part = _log_sum_exp(values) - np.log(factor.diagonal()).sum()
-                result[piece] = np.logaddexp(result[piece], part)
-        return result - np.log(m) - 0.5 * dim * np.log(2 * np.pi)
+    The bandwidth is in units of ``theta``, ``m ** (-1 / (dim + 2))`` by default.
+    """
+    m, dim = theta.shape
+    h = m ** (-1.0 / (dim + 2.0)) if bandwidth is None else bandwidth
+    chosen = systematic(weights, n_draws, rng)
+    draws = theta[chosen] + h * rng.standard_normal((n_draws, dim))
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(weights)
+    return draws, KernelDensity([(log_weights, theta, h * np.eye(dim))])
+
+
+def defensive_draws(theta, weights, n_draws, rng):
+    """Draws to be weighted: half of the kernel estimate, half of the Gaussians of its groups.
+
+    The Gaussians keep the weights even where the posterior is close to normal and has many
+    coordinates, the kernels bound them where it is not. Arguments and results as `grouped_draws`.
+    """
+    counts = n_draws // 2, n_draws - n_draws // 2
+    draws, kernels = [], []
+    for count, bandwidth in zip(counts, (None, 1.0), strict=True):
+        part, density = grouped_draws(theta, weights, count, rng, bandwidth)
+        draws.append(part)
+        share = np.log(count / n_draws)
+        kernels += [(share + log_w, centres, factor) for log_w, centres, factor in density.kernels]
+    return np.concatenate(draws), KernelDensity(kernels)
+
+
+def systematic(weights, n_draws, rng):
+    """Indices of ``n_draws`` particles, each as often as its weight says, to within one."""
+    positions = (np.arange(n_draws) + rng.random()) / n_draws
+    cumulative = np.cumsum(weights)
+    found = np.searchsorted(cumulative, positions * cumulative[-1])
+    return np.minimum(found, len(weights) - 1)
+
+
+def _silverman(weights, dim):
+    return min(1.0, (4.0 * np.sum(weights**2) / (dim + 2.0)) ** (1.0 / (dim + 4.0)))
 
 
 def _log_sum_exp(values):
@@ -72,12 +150,13 @@ def _log_sum_exp(values):
     return top + np.log(np.exp(values, out=values).sum(axis=1))
 
 
-def _groups(theta, rng):
+def _groups(theta, weights, rng):
     """A label for each particle, from the Gaussian mixture with the smallest BIC."""
     m, dim = theta.shape
-    scale = theta.std(axis=0)
-    scaled = (theta - theta.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
-    sample = scaled[rng.permutation(m)[:_ENOUGH]]
+    centred = theta - weights @ theta
+    scale = np.sqrt(weights @ centred**2)
+    scaled = centred / np.where(scale > 0, scale, 1.0)
+    sample = scaled[systematic(weights, min(m, _ENOUGH), rng)]
     seed = int(rng.integers(2**31))
     best, labels = np.inf, np.zeros(m, dtype=int)
     for k in range(1, _MAX_GROUPS + 1):
@@ -88,16 +167,27 @@ def _groups(theta, rng):
             warnings.simplefilter("ignore", ConvergenceWarning)
             bic = mixture.fit(sample).bic(sample)
         found = mixture.predict(scaled)
+        mass, squares = (np.bincount(found, w, k) for w in (weights, weights**2))
         # A group must be able to carry a covariance of its own.
-        if bic >= best or np.bincount(found, minlength=k).min() <= 2 * dim:
+        if bic >= best or not (mass**2 > 2 * dim * squares).all():
             break
         best, labels = bic, found
     return labels
 
 
-def _factor(centred):
-    """Lower Cholesky factor of the covariance, with a ridge when it is singular."""
-    covariance = centred.T @ centred / len(centred)
+def _matching(centred, factor):
+    """Shift and matrix that give the rows mean 0 and the covariance of ``factor`` exactly."""
+    n, dim = centred.shape
+    if n <= 2 * dim:
+        return np.zeros(dim), np.eye(dim)
+    shift = centred.mean(axis=0)
+    found = _factor(centred - shift, np.full(n, 1.0 / n))
+    return shift, solve_triangular(found, factor.T, lower=True, trans="T").T
+
+
+def _factor(centred, weights):
+    """Lower Cholesky factor of the weighted covariance, with a ridge when it is singular."""
+    covariance = centred.T @ (weights[:, None] * centred)
     ridge = 0.0
     while True:
         try:

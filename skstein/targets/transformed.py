@@ -1,6 +1,7 @@
 """A target seen in other coordinates."""
 
 import numpy as np
+from scipy.special import gammaln
 
 from .base import Target, supports
 from .bijections import Affine
@@ -80,16 +81,59 @@ class Transformed(Target):
     def sample_prior(self, rng, m):
         return self._inverse(self.target.sample_prior(rng, m))
 
-    def sample_start(self, rng, m):
-        """Draws of the Gaussian start (pushed through the coordinates), shape (m, dim)."""
+    def sample_start(self, rng, m, df=None):
+        """Draws of the Gaussian start (pushed through the coordinates), shape (m, dim).
+
+        With ``df`` it is a Student-t of so many degrees of freedom and the Gaussian's scale.
+        """
         draws = rng.standard_normal((m, self.dim))
+        if df is not None:
+            draws /= np.sqrt(rng.chisquare(df, (m, 1)) / df)
         return draws if self.start is None else self.start.forward(draws)
 
-    def log_start(self, z):
+    def log_start(self, z, df=None):
         """Normalised log density of ``sample_start``, shape (m,)."""
         white = z if self.start is None else self.start.inverse(z)
-        value = -0.5 * (np.einsum("ij,ij->i", white, white) + self.dim * np.log(2 * np.pi))
+        square = np.einsum("ij,ij->i", white, white)
+        if df is None:
+            value = -0.5 * (square + self.dim * np.log(2 * np.pi))
+        else:
+            half = 0.5 * (df + self.dim)
+            value = gammaln(half) - gammaln(0.5 * df) - 0.5 * self.dim * np.log(df * np.pi)
+            value = value - half * np.log1p(square / df)
         return value if self.start is None else value - self.start.log_det(white)
+
+    def draws_of(self, distribution, rng, m):
+        """Draws of a distribution over the target's own coordinates, in these ones.
+
+        Parameters
+        ----------
+        distribution : object
+            With ``rvs(size, random_state)`` and ``logpdf(theta)``, as those of `scipy.stats`.
+        rng : numpy.random.Generator
+        m : int
+
+        Returns
+        -------
+        z : ndarray of shape (m, dim)
+        log_density : ndarray of shape (m,)
+            Normalised, in these coordinates.
+        """
+        theta = np.asarray(distribution.rvs(size=m, random_state=rng), dtype=float)
+        if theta.size != m * self.dim:
+            raise ValueError(
+                f"rvs(size={m}) of {distribution!r} has shape {theta.shape}, expected "
+                f"({m}, {self.dim})."
+            )
+        theta = theta.reshape(m, self.dim)
+        value = np.asarray(distribution.logpdf(theta), dtype=float)
+        if value.size != m:
+            raise ValueError(
+                f"logpdf of {distribution!r} has shape {value.shape} for {m} points, expected "
+                f"({m},)."
+            )
+        z = self._inverse(theta)
+        return z, value.reshape(m) + self._log_det(z)
 
 
 class Whitened(Transformed):

@@ -1,5 +1,7 @@
 """Particle Mirror Descent against closed forms, brute force and grids."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -8,7 +10,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
 from skstein.inference import PMD
-from skstein.inference._kde import KernelDensity
+from skstein.inference._kde import (
+    KernelDensity,
+    defensive_draws,
+    grouped_draws,
+    plain_draws,
+    systematic,
+)
 from skstein.inference._pcn import pcn_sweeps
 from skstein.inference.pmd import WeightedParticles, _batches, mirror_step
 from skstein.targets import LogisticTarget
@@ -89,7 +97,7 @@ def test_systematic_resampling_keeps_each_particle_within_one_of_its_share(rng):
     theta = state.theta.copy()
     state.log_weights = np.log(rng.dirichlet(np.ones(300)))
     weights = state.weights
-    state.resample(rng)
+    state.resample(300, rng)
     copies = (state.theta[:, 0][None] == theta[:, 0][:, None]).sum(axis=1)
     assert copies.sum() == 300
     # One more where rounding puts a position on the edge.
@@ -120,61 +128,113 @@ def grid_of(low, high, n):
     return points, (axis[1] - axis[0]) ** 2
 
 
-def test_a_kernel_density_integrates_to_one_with_the_particles_moments(rng):
-    """By a grid: mass, mean and covariance, which the shrinkage keeps exactly."""
+def weighted_moments(theta, weights):
+    mean = weights @ theta
+    return mean, (theta - mean).T @ (weights[:, None] * (theta - mean))
+
+
+@pytest.mark.parametrize("bandwidth", [None, 0.8, 1.0])
+def test_draws_have_the_weighted_moments_exactly(bandwidth, rng):
+    theta = rng.normal(size=(200, 3)) @ np.triu(np.ones((3, 3)))
+    weights = rng.dirichlet(np.ones(200))
+    draws, density = grouped_draws(theta, weights, 300, rng, bandwidth)
+    assert len(density.kernels) == 1
+    mean, covariance = weighted_moments(theta, weights)
+    assert_allclose(draws.mean(axis=0), mean, atol=1e-12)
+    assert_allclose(np.cov(draws.T, bias=True), covariance, atol=1e-12)
+
+
+@pytest.mark.parametrize("draw", [grouped_draws, plain_draws, defensive_draws])
+def test_a_kernel_density_integrates_to_one(draw, rng):
     theta = rng.normal(size=(80, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]])
-    density = KernelDensity(theta, rng)
-    assert len(density._groups) == 1
+    _, density = draw(theta, rng.dirichlet(np.ones(80)), 100, rng)
     points, area = grid_of(-9, 9, 361)
-    weights = np.exp(density.log_density(points)) * area
-    assert_allclose(weights.sum(), 1.0, atol=1e-6)
-    assert_allclose(weights @ points, theta.mean(axis=0), atol=1e-5)
-    centred = points - theta.mean(axis=0)
-    assert_allclose(centred.T @ (weights[:, None] * centred), np.cov(theta.T, bias=True), atol=1e-5)
+    assert_allclose(np.exp(density.log_density(points)).sum() * area, 1.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("draw", [grouped_draws, plain_draws, defensive_draws])
+def test_draws_are_draws_of_the_density(draw, rng):
+    """Importance weights of many draws, towards a normal density, average to its integral."""
+    theta = rng.normal(size=(200, 2))
+    draws, density = draw(theta, np.full(200, 1 / 200), 20_000, rng)
+    log_ratio = multivariate_normal([0.3, 0.0], 0.5 * np.eye(2)).logpdf(draws)
+    weights = np.exp(log_ratio - density.log_density(draws))
+    assert abs(weights.mean() - 1.0) < 5 * weights.std() / np.sqrt(20_000)
 
 
 def test_a_kernel_density_is_the_mixture_of_its_kernels(rng):
     theta = rng.normal(size=(40, 3))
-    density = KernelDensity(theta, rng)
+    _, density = grouped_draws(theta, rng.dirichlet(np.ones(40)), 60, rng)
     points = rng.normal(size=(5, 3))
     expected = np.zeros(5)
-    for centres, factor in density._groups:
-        for centre in centres:
-            expected += multivariate_normal(centre, factor @ factor.T).pdf(points) / 40
+    for log_weights, centres, factor in density.kernels:
+        for log_weight, centre in zip(log_weights, centres, strict=True):
+            kernel = multivariate_normal(centre, factor @ factor.T)
+            expected += np.exp(log_weight) * kernel.pdf(points)
     assert_allclose(density.log_density(points), np.log(expected), rtol=1e-9)
 
 
-def test_draws_of_a_kernel_density_keep_the_covariance(rng):
-    theta = rng.normal(size=(4000, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]])
-    draws = KernelDensity(theta, rng).sample(rng)
-    white = draws @ np.linalg.inv(np.linalg.cholesky(np.cov(theta.T))).T
-    assert np.abs(white.mean(axis=0)).max() < 0.1
-    assert np.abs(np.cov(white.T) - np.eye(2)).max() < 5 * np.sqrt(2 / 4000)
+def test_at_bandwidth_one_the_kernels_are_one_gaussian(rng):
+    theta, weights = rng.normal(size=(100, 2)), rng.dirichlet(np.ones(100))
+    draws, density = grouped_draws(theta, weights, 5000, rng, 1.0)
+    # The kernel moves with its draws, by no more than their sampling error.
+    expected = multivariate_normal(*weighted_moments(theta, weights)).logpdf(draws)
+    assert np.abs(density.log_density(draws) - expected).max() < 0.5
 
 
 def test_separated_modes_have_kernels_of_their_own(rng):
-    """A quarter of the particles at -5, the rest at 5: mass and spread of both are kept."""
+    """A quarter of the weight at -5, the rest at 5: mass and spread of both are kept."""
     theta = rng.normal(size=(400, 2))
-    theta[:100, 0] -= 5.0
-    theta[100:, 0] += 5.0
-    density = KernelDensity(theta, rng)
+    theta[:200, 0] -= 5.0
+    theta[200:, 0] += 5.0
+    weights = np.repeat([0.25 / 200, 0.75 / 200], 200)
+    draws, density = grouped_draws(theta, weights, 1000, rng)
     points, area = grid_of(-10, 10, 301)
-    weights = np.exp(density.log_density(points)) * area
+    values = np.exp(density.log_density(points)) * area
     left = points[:, 0] < 0
-    assert_allclose(weights[left].sum(), 0.25, atol=1e-3)
-    assert_allclose(weights[~left].sum(), 0.75, atol=1e-3)
-    for side, group in ((left, theta[:100]), (~left, theta[100:])):
-        share = weights[side] / weights[side].sum()
-        mean = share @ points[side]
-        variance = share @ (points[side] - mean) ** 2
-        assert_allclose(mean, group.mean(axis=0), atol=0.05)
-        assert_allclose(variance, group.var(axis=0), rtol=0.05)
+    assert_allclose(values[left].sum(), 0.25, atol=2e-3)
+    for side, group in ((left, theta[:200]), (~left, theta[200:])):
+        share = values[side] / values[side].sum()
+        mean, covariance = weighted_moments(points[side], share)
+        assert_allclose(mean, group.mean(axis=0), atol=0.2)
+        assert_allclose(covariance.diagonal(), group.var(axis=0), rtol=0.25)
+    below = draws[:, 0] < 0
+    assert_allclose(draws[below].mean(axis=0), theta[:200].mean(axis=0), atol=1e-12)
+    assert_allclose(draws[~below].var(axis=0), theta[200:].var(axis=0), rtol=1e-9)
 
 
 def test_particles_on_a_line_have_a_density(rng):
     line = np.repeat(rng.normal(size=(50, 1)), 2, axis=1)
-    density = KernelDensity(line, rng)
-    assert np.isfinite(density.log_density(density.sample(rng))).all()
+    draws, density = grouped_draws(line, np.full(50, 1 / 50), 50, rng)
+    assert np.isfinite(density.log_density(draws)).all()
+
+
+def test_particles_without_weight_do_not_matter(rng):
+    theta = rng.normal(size=(100, 2))
+    weights = np.zeros(100)
+    weights[:60] = 1 / 60
+    theta[60:] = 1e3
+    draws, density = grouped_draws(theta, weights, 100, rng)
+    assert np.abs(draws).max() < 10
+    assert np.isfinite(density.log_density(draws)).all()
+
+
+def test_the_buffer_of_a_kernel_density_stays_below_64_megabytes(rng):
+    """The distances of 6000 particles to 6000 kernels alone would take 288 MB."""
+    theta = rng.normal(size=(6000, 2))
+    density = KernelDensity([(np.full(6000, -np.log(6000)), theta, np.eye(2))])
+    tracemalloc.start()
+    density.log_density(theta)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 70 * 2**20
+
+
+def test_systematic_draws_take_each_particle_within_one_of_its_share(rng):
+    weights = rng.dirichlet(np.ones(50))
+    counts = np.bincount(systematic(weights, 400, rng), minlength=50)
+    assert counts.sum() == 400
+    assert (np.abs(counts - 400 * weights) < 1 + 1e-9).all()
 
 
 # The final moves.
@@ -332,7 +392,7 @@ def test_too_few_particles_for_the_dimension_are_refused(rng):
 
 
 @pytest.mark.filterwarnings("ignore:PMD. the posterior is likely to be wrong")
-def test_a_prior_start_in_many_coordinates_is_reported(rng, seed):
+def test_few_particles_for_a_prior_start_are_reported(rng, seed):
     target = logistic(rng, n=100, p=11)
-    with pytest.warns(ConvergenceWarning, match="a start from the prior is not reliable in 12"):
-        infer(target, PMD(200, init="prior", max_iter=2, n_sweeps=2), random_state=seed)
+    with pytest.warns(ConvergenceWarning, match="100 particles are few for a start from the prior"):
+        infer(target, PMD(100, init="prior", max_iter=2, n_sweeps=2), random_state=seed)
