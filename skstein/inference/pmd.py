@@ -11,22 +11,18 @@ from the paper's algorithm 1, each found necessary:
 
 - the step size is ``g_t = 2 / (t - 1 + 2 n / b)``, so that the first step applies each datum at
   most once; the power of the likelihood reached, ``1 - prod(1 - g)``, is reported;
-- a step that would halve the effective sample size is split exactly (steps on one batch compose);
+- a step that takes more than a fifth of the effective sample size is split exactly;
 - minibatches are reshuffled epochs without replacement: with replacement the noise stays;
-- particles are resampled (systematically) only when the effective sample size falls below m / 2:
-  each kernel draw inflates the variance, which the paper's resampling at every step accumulates;
-- the kernels keep the mean and covariance of the particles, group by group (`_kde.py`);
+- particles are resampled (systematically) only when the effective sample size falls below 0.8 m,
+  not at every step;
+- draws from the kernels keep the mean and covariance of the particles, group by group (`_kde.py`);
+  from round kernels each draw inflates the variance;
 - a final stage on all rows takes off what bias is left: importance weights where they do not
   degenerate, and preconditioned Crank-Nicolson moves.
 
-On a stream the number of rows grows. With n rows seen and ``g = b / n`` the recursion is Bayes'
-rule, ``log q' = log q + sum_batch log-likelihood``, and needs neither the density of the kernel
-estimate nor rows of the past. A further pass over the same rows adds up the likelihood of weighted
-particles that are not moved, which leaves nothing but the error of importance sampling.
+Further rows are taken in by `update` (`_stream.py`).
 """
 
-from copy import copy, deepcopy
-from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 
@@ -35,280 +31,18 @@ import numpy as np
 from .._validation import HasMethods, Interval, StrOptions
 from ..posterior import ParticlePosterior
 from ..targets import supports
-from ._kde import defensive_draws, grouped_draws, plain_draws, systematic
+from ._kde import defensive_draws, grouped_draws, plain_draws
+from ._mirror import MAX_PIECES, WeightedParticles, mirror_step
 from ._pcn import pcn_sweeps
 from ._step_sizes import STEP_SIZES
+from ._stream import N_PARTS, Stream
 from .base import BATCH_SIZE, N_PARTICLES, Engine, History, in_chunks
 
 _IMPORTANCE_UP_TO = 4  # coordinates in which importance weights hold without the final moves
 _PRIOR_UP_TO = 10  # coordinates in which "auto" starts from the prior
 _PER_COORDINATE = 15  # particles that a start from the prior needs
-_MAX_PIECES = 1000
-_NEGLIGIBLE = 1e-3  # share of a step that may be left out when kernels keep it from being completed
 _DISTINCT = 0.25  # share of the particles that the final moves start from at least
-_LEAST_ESS = 0.1  # of weighted particles, below which to warn
 _DF = 10  # degrees of freedom of the Student-t start
-# Bayes' rule does not correct for the kernels, so that on a stream small changes between draws pay.
-_STREAM_ESS = 0.9
-_MAX_ERROR = 0.25  # of the mean of a stream, in standard deviations, above which to warn
-_HALVES = (0, 1)
-
-
-class WeightedParticles:
-    """The state of mirror descent: weighted particles and the log density that they stand for.
-
-    Parameters
-    ----------
-    theta : ndarray of shape (m, dim)
-        Draws of the first density, equally weighted.
-    log_q : ndarray of shape (m,)
-        Its log density there.
-    resampled : bool
-        Whether degenerate weights are met by resampling from a kernel density estimate.
-    min_ess : float, default=0.8
-        Share of the particles that the effective sample size may fall to before that.
-    draws : callable, default=grouped_draws
-        ``draws(theta, weights, n_draws, rng)``, the estimate's draws and density.
-    """
-
-    def __init__(self, theta, log_q, resampled, *, min_ess=0.8, draws=grouped_draws):
-        self.theta, self.log_q, self.resampled = theta, log_q, resampled
-        self.min_ess, self.draws = min_ess, draws
-        self.log_weights = _equal(len(theta))
-        self.n_particles = len(theta)  # of later draws
-        self.n_resampled = 0
-
-    @property
-    def weights(self):
-        return np.exp(self.log_weights)
-
-    def ess(self):
-        """Effective sample size of the weights."""
-        return _ess(self.log_weights)
-
-    def advance(self, log_ratio, step):
-        """``log q += step * log_ratio``, for particles and weights alike."""
-        self.log_q = self.log_q + step * log_ratio
-        self.log_weights = _normalised(self.log_weights + step * log_ratio)
-
-    def weigh(self, log_posterior):
-        """Weight the particles as draws of ``log_q``; what is wrong with the weights, or None."""
-        self.advance(_finite(log_posterior) - self.log_q, 1.0)
-        if self.ess() < _LEAST_ESS * len(self.theta):
-            size = f"{self.ess():.0f} of {len(self.theta)}"
-            return f"the weights keep an effective sample of {size}"
-        return None
-
-    def flatten(self, least):
-        """Raise the weights to the largest power up to 1 that keeps the ESS at ``least``."""
-        power = _largest(lambda power: _ess(_normalised(power * self.log_weights)) >= least, 1.0)
-        self.log_weights = _normalised(power * self.log_weights)
-
-    def resample(self, n_particles, rng):
-        """Equal weights, by systematic resampling."""
-        # Sorted along one coordinate, neighbours in the cumulative sum are neighbours in space.
-        order = np.argsort(self.theta[:, 0], kind="stable")
-        chosen = order[systematic(self.weights[order], n_particles, rng)]
-        self.theta, self.log_q = self.theta[chosen], self.log_q[chosen]
-        self.log_weights = _equal(n_particles)
-
-    def replace(self, draws, n_particles, rng):
-        """Draw ``n_particles`` anew from an estimate of the density, with equal weights."""
-        self.theta, density = draws(self.theta, self.weights, n_particles, rng)
-        self.log_q = density.log_density(self.theta)
-        self.log_weights = _equal(n_particles)
-        self.n_resampled += 1
-
-    def moments(self):
-        """Mean (dim,) and covariance (dim, dim)."""
-        mean = self.weights @ self.theta
-        centred = self.theta - mean
-        return mean, centred.T @ (self.weights[:, None] * centred)
-
-    def halves(self):
-        """Two populations, each of every other particle."""
-        parts = copy(self), copy(self)
-        for first, part in enumerate(parts):
-            part.theta, part.log_q = self.theta[first::2], self.log_q[first::2]
-            part.log_weights = _normalised(self.log_weights[first::2])
-        return parts
-
-
-def _equal(m):
-    return np.full(m, -np.log(m))
-
-
-def _normalised(log_weights):
-    shifted = log_weights - log_weights.max()
-    return shifted - np.log(np.exp(shifted).sum())
-
-
-def _ess(log_weights):
-    return 1.0 / np.sum(np.exp(2.0 * log_weights))
-
-
-def _largest(holds, top):
-    """The largest number up to ``top`` for which ``holds``, by bisection; it holds near 0."""
-    if holds(top):
-        return top
-    low, high = 0.0, top
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
-
-
-def mirror_step(state, log_posterior, step_size, rng):
-    """One prox step of mirror descent, ``log q += g (log_posterior - log q)``.
-
-    Steps on the same batch compose, ``1 - g = prod_k (1 - g_k)``, so that a step under which the
-    weights would degenerate is taken in pieces with resampling between them.
-
-    Parameters
-    ----------
-    state : WeightedParticles
-        Changed in place.
-    log_posterior : callable
-        ``log_posterior(theta) -> (m,)``: log prior plus the (scaled) log likelihood of the batch.
-    step_size : float
-        ``g``, in (0, 1].
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    int
-        The number of pieces.
-
-    Raises
-    ------
-    FloatingPointError
-        If no particle has a finite log density.
-    """
-
-    def log_change(left):
-        rest = step_size * left
-        step = rest / (1.0 - step_size + rest)
-        return step * (_finite(log_posterior(state.theta)) - state.log_q)
-
-    return _carry(state, log_change, rng)
-
-
-def bayes_step(state, log_likelihood, rng):
-    """Bayes' rule for further rows, ``log q += log_likelihood``; as `mirror_step` otherwise."""
-    return _carry(state, lambda left: left * _finite(log_likelihood(state.theta)), rng)
-
-
-def _carry(state, log_change, rng):
-    """Change the density by ``log_change(1)``, in pieces between which particles are resampled.
-
-    ``log_change(left)`` is what is to come, at the particles, once the share ``1 - left`` is done.
-    """
-    left, change, pieces = 1.0, log_change(1.0), 0
-    while left >= _NEGLIGIBLE and pieces < _MAX_PIECES:
-        piece = _bounded(state, change)
-        pieces += 1
-        state.advance(change, piece)
-        change = change * (1.0 - piece)
-        left = left * (1.0 - piece)
-        if state.resampled and state.ess() < state.min_ess * len(state.theta):
-            state.replace(state.draws, state.n_particles, rng)
-            if left >= _NEGLIGIBLE:
-                change = log_change(left)
-    return pieces
-
-
-def _finite(value):
-    """Log densities in which particles of density 0, or of overflow, are put out but not lost."""
-    if not np.isfinite(value).any():
-        raise FloatingPointError(
-            "no particle has a finite log density: start elsewhere (init), or check the density."
-        )
-    return np.where(np.isfinite(value), value, -1e300)
-
-
-def _bounded(state, change):
-    """The largest share of a change that keeps ``min_ess`` of the effective sample size."""
-    if not state.resampled or state.min_ess == 1.0:
-        return 1.0
-    floor = state.min_ess * state.ess()
-    share = _largest(
-        lambda share: _ess(_normalised(state.log_weights + share * change)) >= floor, 1.0
-    )
-    return max(share, 1e-9)
-
-
-@dataclass
-class Stream:
-    """What `PMD.update` needs to go on from a posterior.
-
-    Attributes
-    ----------
-    parts : tuple of WeightedParticles
-        In the coordinates of ``bijection``: one population, or two halves that evolve on their own
-        so that their disagreement tells how far both are off.
-    bijection : bijection or None
-        To the target's own coordinates; kept for all further rows.
-    rng : numpy.random.Generator
-    n_seen : int
-        Rows seen, passes counted.
-    n_iter : int
-    power : float
-        Of the likelihood, reached for the rows of the first call.
-    history : dict of str to ndarray
-    again : WeightedParticles or None
-        Of a further pass that is under way.
-    log_likelihood : ndarray of shape (m,) or None
-        Of the rows of that pass so far.
-    """
-
-    parts: tuple
-    bijection: object
-    rng: np.random.Generator
-    n_seen: int
-    n_iter: int
-    power: float
-    history: dict
-    problems: list
-    again: WeightedParticles | None = None
-    log_likelihood: np.ndarray | None = None
-
-    def copy(self):
-        """A stream that can be taken further without a change of this one."""
-        parts = tuple(map(copy, self.parts))
-        return replace(self, parts=parts, rng=deepcopy(self.rng), again=copy(self.again))
-
-    def pooled(self):
-        """Particles (m, dim) and weights (m,) of all parts together."""
-        theta = np.concatenate([part.theta for part in self.parts])
-        return theta, np.concatenate([part.weights for part in self.parts]) / len(self.parts)
-
-    def mc_error(self):
-        """Root mean square error of the posterior mean, in standard deviations.
-
-        Half the distance between the means of the two halves; of one weighted population that of
-        as many independent draws as its effective sample size.
-        """
-        if len(self.parts) == 1:
-            return 1.0 / np.sqrt(self.parts[0].ess())
-        (a, spread_a), (b, spread_b) = (part.moments() for part in self.parts)
-        within = 0.5 * (spread_a + spread_b)
-        return 0.5 * np.sqrt((a - b) @ np.linalg.lstsq(within, a - b)[0] / len(a))
-
-    def posterior(self, **diagnostics):
-        """The posterior of the rows so far."""
-        return ParticlePosterior(
-            *self.pooled(),
-            history=self.history,
-            diagnostics={
-                "posterior_power": self.power,
-                "n_seen": self.n_seen,
-                **diagnostics,
-                "message": "; ".join(self.problems),
-            },
-            n_iter=self.n_iter,
-            converged=not self.problems,
-            state=self,
-        )
 
 
 class PMD(Engine):
@@ -484,8 +218,8 @@ class PMD(Engine):
             pieces = mirror_step(state, partial(log_posterior, rows=rows), step_size, rng)
             power += (1.0 - power) * step_size
             n_visited += size
-            if pieces == _MAX_PIECES:
-                problems.append(f"step {t} was not done after {_MAX_PIECES} pieces")
+            if pieces == MAX_PIECES:
+                problems.append(f"step {t} was not done after {MAX_PIECES} pieces")
             info = history.add(
                 ess=state.ess(), power=power, n_resampled=state.n_resampled, n_visited=n_visited
             )
@@ -544,71 +278,25 @@ class PMD(Engine):
         ValueError
             If the rows begin in one pass over ``n_total`` rows and end in the next.
         """
-        self._require_enough(target.dim, len(_HALVES))
-        again = self._is_again(stream.n_seen, target.n_rows)
+        self._require_enough(target.dim, N_PARTS)
+        seen_before, left = self._place(stream.n_seen, target.n_rows)
         stream = stream.copy()
 
         def log_likelihood(theta):
             return in_chunks(map, target.log_likelihood, theta, target.n_rows)
 
-        if again:
-            self._take_again(stream, target, log_likelihood)
+        if seen_before:
+            m, last = self.n_weighted or self.n_particles, target.n_rows == left
+            stream.take_again(log_likelihood, target.log_prior, m, last)
         else:
-            self._take(stream, log_likelihood)
-        stream.n_seen += target.n_rows
-        stream.n_iter += 1
-        numbers = {
-            "ess": 1.0 / np.sum(stream.pooled()[1] ** 2),
-            "power": stream.power,
-            "n_resampled": max(part.n_resampled for part in stream.parts),
-            "n_visited": stream.n_seen,
-        }
-        stream.history = {
-            key: np.append(stream.history[key], value) for key, value in numbers.items()
-        }
+            stream.take(log_likelihood, self.n_particles, self.min_ess, self._draws)
+        stream.count(target.n_rows)
         return stream.posterior(mc_error=stream.mc_error())
 
-    def _take(self, stream, log_likelihood):
-        """Bayes' rule for new rows."""
-        if len(stream.parts) == 1:
-            stream.parts = stream.parts[0].halves()
-        pieces = []
-        for part, odd in zip(stream.parts, _HALVES, strict=True):
-            part.resampled, part.draws = True, self._draws
-            part.min_ess = max(self.min_ess, _STREAM_ESS)
-            part.n_particles = (self.n_particles + odd) // 2
-            pieces.append(bayes_step(part, log_likelihood, stream.rng))
-        stream.problems = []
-        if max(pieces) == _MAX_PIECES:
-            stream.problems.append(f"the rows were not taken in after {_MAX_PIECES} pieces")
-        error = stream.mc_error()
-        if error > _MAX_ERROR:
-            stream.problems.append(
-                f"the mean is off by about {error:.2f} standard deviations: raise n_particles, "
-                "give the rows in random order, or pass over them again (n_total)"
-            )
-
-    def _take_again(self, stream, target, log_likelihood):
-        """Weight particles that are not moved; the posterior changes at the end of the pass."""
-        m = self.n_weighted or self.n_particles
-        if stream.again is None:
-            theta, density = defensive_draws(*stream.pooled(), m, stream.rng)
-            stream.again = WeightedParticles(theta, density.log_density(theta), True)
-            stream.log_likelihood = np.zeros(len(theta))
-        again = stream.again
-        stream.log_likelihood = stream.log_likelihood + log_likelihood(again.theta)
-        if (stream.n_seen + target.n_rows) % self.n_total:
-            return
-        again.n_resampled = stream.parts[0].n_resampled + 1
-        few = again.weigh(target.log_prior(again.theta) + stream.log_likelihood)
-        stream.problems = [f"{few}: make another pass, or raise n_weighted"] if few else []
-        again.flatten(_LEAST_ESS * len(again.theta))
-        stream.parts, stream.again, stream.log_likelihood, stream.power = (again,), None, None, 1.0
-
-    def _is_again(self, n_seen, n_rows):
-        """Whether rows that come after ``n_seen`` others have been seen before."""
+    def _place(self, n_seen, n_rows):
+        """Whether rows that come after ``n_seen`` others were seen before, and rows of the pass."""
         if self.n_total is None:
-            return False
+            return False, np.inf
         left = self.n_total - n_seen % self.n_total
         if n_rows > left:
             raise ValueError(
@@ -616,7 +304,7 @@ class PMD(Engine):
                 f"{left} are left, and end in the next; cut them there, or set n_total to the "
                 "number of rows."
             )
-        return n_seen >= self.n_total
+        return n_seen >= self.n_total, left
 
     def _require_enough(self, dim, n_parts=1):
         if self.n_particles // n_parts <= dim + 1:

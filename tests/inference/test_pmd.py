@@ -17,8 +17,9 @@ from skstein.inference._kde import (
     plain_draws,
     systematic,
 )
+from skstein.inference._mirror import WeightedParticles, mirror_step
 from skstein.inference._pcn import pcn_sweeps
-from skstein.inference.pmd import WeightedParticles, _batches, mirror_step
+from skstein.inference.pmd import _batches
 from skstein.targets import LogisticTarget
 
 

@@ -1,0 +1,172 @@
+"""A stream: the posterior of rows that come in chunks and are not kept.
+
+With n rows seen so far the recursion of mirror descent at step size b / n is Bayes' rule, and needs
+neither the density of the kernel estimate nor rows of the past,
+
+    log q' = log p + (n' / n) (1 - b / n') (log q - log p) + (b / n') (n' / b) l = log q + l,
+
+for b new rows with log likelihood l and n' = n + b. What is off is the sampling error of the draws
+between chunks, which two halves of the particles that evolve on their own make visible.
+
+When all rows have been seen, another pass over them adds up the log likelihood of particles that
+stay where they are. At its end they are weighted by the posterior over the density that they were
+drawn from: what is left is the error of importance sampling.
+"""
+
+from copy import copy, deepcopy
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..posterior import ParticlePosterior
+from ._kde import defensive_draws
+from ._mirror import LEAST_ESS, MAX_PIECES, WeightedParticles, bayes_step
+
+# Bayes' rule does not correct for the kernels, so that small changes between draws pay.
+_MIN_ESS = 0.9
+_MAX_ERROR = 0.25  # of the mean, in standard deviations, above which to complain
+N_PARTS = 2
+
+
+@dataclass
+class Stream:
+    """What is needed to go on from a posterior with further rows.
+
+    Attributes
+    ----------
+    parts : tuple of WeightedParticles
+        In the coordinates of ``bijection``: one population, or two halves that evolve on their own
+        so that their disagreement tells how far both are off.
+    bijection : bijection or None
+        To the target's own coordinates; kept for all further rows.
+    rng : numpy.random.Generator
+    n_seen : int
+        Rows seen, passes counted.
+    n_iter : int
+    power : float
+        Of the likelihood, reached for the rows of the first call.
+    history : dict of str to ndarray
+    again : WeightedParticles or None
+        Of a further pass that is under way.
+    log_likelihood : ndarray of shape (m,) or None
+        Of the rows of that pass so far.
+    """
+
+    parts: tuple
+    bijection: object
+    rng: np.random.Generator
+    n_seen: int
+    n_iter: int
+    power: float
+    history: dict
+    problems: list
+    again: WeightedParticles | None = None
+    log_likelihood: np.ndarray | None = None
+
+    def copy(self):
+        """A stream that can be taken further without a change of this one."""
+        parts = tuple(map(copy, self.parts))
+        return replace(self, parts=parts, rng=deepcopy(self.rng), again=copy(self.again))
+
+    def pooled(self):
+        """Particles (m, dim) and weights (m,) of all parts together."""
+        theta = np.concatenate([part.theta for part in self.parts])
+        return theta, np.concatenate([part.weights for part in self.parts]) / len(self.parts)
+
+    def mc_error(self):
+        """Root mean square error of the posterior mean, in standard deviations.
+
+        Half the distance between the means of the two halves; of one weighted population that of
+        as many independent draws as its effective sample size.
+        """
+        if len(self.parts) == 1:
+            return 1.0 / np.sqrt(self.parts[0].ess())
+        (a, spread_a), (b, spread_b) = (part.moments() for part in self.parts)
+        within = 0.5 * (spread_a + spread_b)
+        return 0.5 * np.sqrt((a - b) @ np.linalg.lstsq(within, a - b)[0] / len(a))
+
+    def posterior(self, **diagnostics):
+        """The posterior of the rows so far."""
+        return ParticlePosterior(
+            *self.pooled(),
+            history=self.history,
+            diagnostics={
+                "posterior_power": self.power,
+                "n_seen": self.n_seen,
+                **diagnostics,
+                "message": "; ".join(self.problems),
+            },
+            n_iter=self.n_iter,
+            converged=not self.problems,
+            state=self,
+        )
+
+    def take(self, log_likelihood, n_particles, min_ess, draws):
+        """Bayes' rule for new rows.
+
+        Parameters
+        ----------
+        log_likelihood : callable
+            ``log_likelihood(theta) -> (m,)`` of the new rows.
+        n_particles : int
+            Of both halves together, from the next draws on.
+        min_ess : float
+        draws : callable
+            As for `WeightedParticles`.
+        """
+        if len(self.parts) == 1:
+            self.parts = self.parts[0].halves()
+        pieces = []
+        for odd, part in enumerate(self.parts):
+            part.resampled, part.draws = True, draws
+            part.min_ess = max(min_ess, _MIN_ESS)
+            part.n_particles = (n_particles + odd) // N_PARTS
+            pieces.append(bayes_step(part, log_likelihood, self.rng))
+        error = self.mc_error()
+        self.problems = []
+        if max(pieces) == MAX_PIECES:
+            self.problems.append(f"the rows were not taken in after {MAX_PIECES} pieces")
+        if error > _MAX_ERROR:
+            self.problems.append(
+                f"the mean is off by about {error:.2f} standard deviations: raise n_particles, "
+                "give the rows in random order, or pass over them again (n_total)"
+            )
+
+    def take_again(self, log_likelihood, log_prior, n_particles, last):
+        """Weight particles with rows that were seen before; they count at the end of the pass.
+
+        Parameters
+        ----------
+        log_likelihood : callable
+            Of these rows.
+        log_prior : callable
+        n_particles : int
+            To be weighted.
+        last : bool
+            Whether these rows are the last ones of the pass.
+        """
+        if self.again is None:
+            theta, density = defensive_draws(*self.pooled(), n_particles, self.rng)
+            self.again = WeightedParticles(theta, density.log_density(theta), True)
+            self.log_likelihood = np.zeros(len(theta))
+        again = self.again
+        self.log_likelihood = self.log_likelihood + log_likelihood(again.theta)
+        if last:
+            few = again.weigh(log_prior(again.theta) + self.log_likelihood)
+            self.problems = [f"{few}: make another pass, or raise n_weighted"] if few else []
+            # Half way to the posterior is nearer to it than one particle.
+            again.flatten(LEAST_ESS * len(again.theta))
+            again.n_resampled = self.parts[0].n_resampled + 1
+            self.parts, self.again, self.log_likelihood, self.power = (again,), None, None, 1.0
+
+    def count(self, n_rows):
+        """Note that rows have been taken in."""
+        self.n_seen += n_rows
+        self.n_iter += 1
+        numbers = {
+            "ess": 1.0 / np.sum(self.pooled()[1] ** 2),
+            "power": self.power,
+            "n_resampled": max(part.n_resampled for part in self.parts),
+            "n_visited": self.n_seen,
+        }
+        self.history = {key: np.append(self.history[key], value) for key, value in numbers.items()}
