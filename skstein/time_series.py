@@ -36,6 +36,7 @@ _MIN_RETURNS = 10
 # Standard normal nodes and their probabilities: exact for polynomials up to degree 31.
 _NODES, _SHARES = np.polynomial.hermite_e.hermegauss(16)
 _SHARES = _SHARES / _SHARES.sum()
+_MOST_STILL = 0.1
 _FEW = 500
 _FILTER_PATHS = 200
 _MIN_ESS = 20  # of the posterior's particles, given the returns that `log_predictive` has passed
@@ -174,18 +175,21 @@ class StochasticVolatility(BayesianEstimator):
         Raises
         ------
         ValueError
-            If a parameter or X is invalid: a return is missing or infinite, all are equal, or they
-            are not in order of time.
+            If a parameter or X is invalid: a return is missing or infinite, all are equal, more
+            than a tenth are 0, or they are not in order of time.
+        FloatingPointError
+            If the inference diverges.
 
         Warns
         -----
         ConvergenceWarning
-            If the posterior is likely to be wrong.
+            If the posterior is likely to be wrong, as it is with "svgd" and "fwss".
         UserWarning
-            If the mean of the returns is far from 0, or with ``factorized=True``.
+            If the mean of the returns is far from 0, if their variance is far from what the prior
+            of mu expects, or with ``factorized=True``.
         """
         returns = self._validated(X, reset=True, least=_MIN_RETURNS)
-        _require_volatility(returns)
+        _require_volatility(returns, self.mu_variance)
         target = StochasticVolatilityTarget(
             returns,
             mu_variance=self.mu_variance,
@@ -197,6 +201,14 @@ class StochasticVolatility(BayesianEstimator):
         if self.factorized:
             self._require_factors()
         working = FactorizedTarget(target) if self.factorized else SmoothedTarget(target)
+        engine = resolve_engine(self.inference)
+        if hasattr(engine, "stays_near_start") and engine.stays_near_start(working):
+            warnings.warn(
+                f"{type(engine).__name__} stays near its start, and over so long a path that may "
+                "miss means of the parameters by a standard deviation: use pmfvb or ksd-mcmc.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         return self._infer(working, working.bijection, X, y, None)
 
     def _require_factors(self):
@@ -470,12 +482,26 @@ def _check_horizon(horizon):
     return int(horizon)
 
 
-def _require_volatility(returns):
-    """Refuse a series without variation, and warn of one that does not scatter around 0."""
+def _require_volatility(returns, mu_variance):
+    """Refuse a series without variation; warn of one that the model or its prior does not fit."""
     mean, spread = returns.mean(), returns.std()
     if np.ptp(returns) == 0.0:
         what = "0, which says nothing of their volatility" if mean == 0.0 else f"{mean:g}"
         raise ValueError(f"all returns in X are {what}; X must hold returns that vary.")
+    still = np.count_nonzero(returns == 0.0)
+    if still > _MOST_STILL * len(returns):
+        raise ValueError(
+            f"{still} of {len(returns)} returns in X are 0, as of prices that stood still: a "
+            "volatility of 0 would explain them best; leave those times out."
+        )
+    level = np.log(np.mean(returns**2))
+    if abs(level) > 4 * np.sqrt(mu_variance):
+        warnings.warn(
+            f"the log variance of the returns, {level:.1f}, is far from 0, where mu_variance="
+            f"{mu_variance:g} expects it: give returns in percent, or raise mu_variance.",
+            UserWarning,
+            stacklevel=4,
+        )
     if abs(mean) > max(0.25, 5 / np.sqrt(len(returns))) * spread:
         warnings.warn(
             f"the mean of the returns, {mean:.3g}, is large beside their standard deviation, "

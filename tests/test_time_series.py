@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from skstein import StochasticVolatility, check_target
 from skstein.diagnostics import mcse_mean, split_rhat
-from skstein.inference import PMFVB, KSDThinnedMCMC
+from skstein.inference import FWSS, PMFVB, SVGD, KSDThinnedMCMC
 from skstein.samplers import HMC
 from skstein.targets import (
     FactorizedTarget,
@@ -99,7 +99,7 @@ def test_a_smoothed_path_is_a_draw_of_the_normal_posterior_given_pseudo_observat
         lags = np.abs(np.subtract.outer(np.arange(T), np.arange(T)))
         prior = np.linalg.inv(np.exp(theta[i, 2]) / (1 - phi**2) * phi**lags)
         level = path.mode[3:] + path.response @ (theta[i, :3] - path.mode[:3])
-        weight = 0.5 * target.target.square * np.exp(-level)
+        weight = 0.5 * target.target.standard_squares(level)
         # The gradient of the log likelihood at `level` is weight - 1 / 2.
         natural = weight * level + weight - 0.5
         precision = prior + np.diag(weight)
@@ -353,6 +353,7 @@ def broken(position, value):
         (np.zeros(30), "all returns in X are 0, which says nothing"),
         (np.ones(30), "all returns in X are 1; X must hold returns that vary"),
         (broken(0, 1.0)[:9], "minimum of 10 is required"),
+        (np.r_[np.zeros(4), broken(0, 1.0)[4:]], "4 of 30 returns in X are 0, as of prices"),
         (np.ones((30, 2)), "one series of returns, got 2 columns"),
         (broken(3, 1e60), "magnitude 1e[+]60"),
         (["up"] * 30, "X must hold real numbers"),
@@ -371,6 +372,27 @@ def test_returns_that_cannot_be_fitted(X, message):
 def test_prices_are_warned_of(returns):
     with pytest.warns(UserWarning, match="returns, not prices"):
         StochasticVolatility(PMFVB(20, max_iter=30), random_state=0).fit(100 + returns)
+
+
+@quiet
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_a_unit_that_the_prior_does_not_expect_is_warned_of(unit, returns):
+    with pytest.warns(UserWarning, match="or raise mu_variance"):
+        StochasticVolatility(PMFVB(20, max_iter=30), random_state=0).fit(unit * returns)
+
+
+@quiet
+@pytest.mark.parametrize("engine", [SVGD(20, max_iter=3), FWSS(3, n_sweeps=0)])
+def test_engines_that_stay_near_their_start_are_warned_of(engine, returns):
+    with pytest.warns(ConvergenceWarning, match="use pmfvb or ksd-mcmc"):
+        StochasticVolatility(engine, random_state=0).fit(returns)
+
+
+def test_a_few_returns_of_zero_are_fitted(returns):
+    y = np.where(np.arange(len(returns)) % 15 == 0, 0.0, returns)
+    model = StochasticVolatility(random_state=0).fit(y)
+    assert np.isfinite(model.posterior_.scores).all()
+    assert model.volatility_.min() > 0.1 * np.std(y)
 
 
 def test_predictions_before_fit_and_of_nothing(fitted):

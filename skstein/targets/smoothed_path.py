@@ -9,8 +9,6 @@ parameters' marginal posterior, after Rue, Martino & Chopin (2009), "Approximate
 for latent Gaussian models". A draw, its inverse and all derivatives cost O(T).
 """
 
-import math
-
 import numpy as np
 from scipy.linalg import cholesky_banded, solve_banded, solve_triangular
 from scipy.optimize import minimize
@@ -29,17 +27,20 @@ _FLATTEST = 0.1  # precision
 def _path_mode(target, hyper, start):
     """The mode of the path given the parameters, and the log density that Laplace leaves of them.
 
-    The log density of the path is concave and its Hessian tridiagonal: Newton's method, O(T).
+    The log density of the path is concave and its Hessian tridiagonal: Newton's method, O(T). Where
+    the parameters overflow the log density is minus infinity.
     """
     T = target.dim - 3
     theta = np.concatenate([hyper, start])[None]
     value = target.log_density(theta)[0]
+    if not np.isfinite(value):
+        return start, -np.inf
     banded = np.zeros((3, T))
     for _ in range(100):
         _, (phi,), _, (log_sigma2,), _, _ = autoregression(theta)
-        tau = math.exp(-log_sigma2)
+        tau = np.exp(-log_sigma2)
         banded[0, 1:] = banded[2, :-1] = -tau * phi
-        banded[1] = tau * (1 + phi**2) + 0.5 * target.square * np.exp(-theta[0, 3:])
+        banded[1] = tau * (1 + phi**2) + 0.5 * target.standard_squares(theta[0, 3:])
         banded[1, [0, -1]] -= tau * phi**2
         score = target.score(theta)[0, 3:]
         step = solve_banded((1, 1), banded, score)
@@ -53,6 +54,8 @@ def _path_mode(target, hyper, start):
             if new_value > value + 1e-4 * size * decrement - 1e-9:
                 break
             size *= 0.5
+        else:
+            break
         theta, value = candidate, new_value
     log_det = 2 * np.log(cholesky_banded(banded[:2])[1]).sum()
     return theta[0, 3:], value - 0.5 * log_det
@@ -73,25 +76,45 @@ def marginal_laplace(target):
         Lower Cholesky factor of its covariance.
     response : ndarray of shape (T, 3)
         Derivative of the path's mode with respect to the parameters.
+
+    Raises
+    ------
+    FloatingPointError
+        If the search ends where the log density is not finite.
     """
     path = target.initial[3:]
 
     def value(hyper):
         nonlocal path
-        path, log_density = _path_mode(target, hyper, path)
+        try:
+            path, log_density = _path_mode(target, hyper, path)
+        except np.linalg.LinAlgError:
+            return -np.inf
         return log_density
+
+    def centred_on(mode):
+        curvature, response = np.empty((3, 3)), np.empty((target.dim - 3, 3))
+        for i, a in enumerate(_STEPS):
+            for j, b in enumerate(_STEPS[: i + 1]):
+                difference = value(mode + a + b) - value(mode + a - b)
+                difference += value(mode - a - b) - value(mode - a + b)
+                curvature[i, j] = curvature[j, i] = -difference / (4 * a.max() * b.max())
+            upper, lower = (_path_mode(target, mode + step, path)[0] for step in (a, -a))
+            response[:, i] = (upper - lower) / (2 * a.max())
+        return curvature, response
 
     start = target.initial[:3]
     options = {"xatol": 1e-3, "fatol": 1e-5, "initial_simplex": start + _SIMPLEX}
-    mode = minimize(lambda hyper: -value(hyper), start, method="Nelder-Mead", options=options).x
-    curvature, response = np.empty((3, 3)), np.empty((target.dim - 3, 3))
-    for i, a in enumerate(_STEPS):
-        for j, b in enumerate(_STEPS[: i + 1]):
-            difference = value(mode + a + b) - value(mode + a - b)
-            difference += value(mode - a - b) - value(mode - a + b)
-            curvature[i, j] = curvature[j, i] = -difference / (4 * a.max() * b.max())
-        upper, lower = (_path_mode(target, mode + step, path)[0] for step in (a, -a))
-        response[:, i] = (upper - lower) / (2 * a.max())
+    # The search may look where a density overflows; it steps back from there.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        found = minimize(lambda hyper: -value(hyper), start, method="Nelder-Mead", options=options)
+        mode = found.x
+        curvature, response = centred_on(mode)
+    if not (np.isfinite(curvature).all() and np.isfinite(response).all()):
+        raise FloatingPointError(
+            "no mode of the posterior was found: some returns are beyond comparison with the "
+            "others; look for prices that stood still, and for errors."
+        )
     # Few returns leave a direction nearly flat, where only the priors' tails bound it.
     size, axis = np.linalg.eigh(curvature)
     covariance = (axis / np.maximum(size, _FLATTEST)) @ axis.T
@@ -211,7 +234,7 @@ class SmoothedTarget(Transformed):
 
     def __init__(self, target):
         mode, scale_tril, response = marginal_laplace(target)
-        weight = 0.5 * target.square * np.exp(-mode[3:])
+        weight = 0.5 * target.standard_squares(mode[3:])
         super().__init__(target, SmoothedPath(mode, scale_tril, response, weight))
 
     @property
@@ -226,18 +249,12 @@ class SmoothedTarget(Transformed):
 
     def conditional(self, second_moment):
         """The standard normal, whatever the second moments: engines need no other whitening."""
-        return _normal(np.zeros(self.dim), np.eye(self.dim))
-
-
-def _normal(mean, precision):
-    """The target of a normal distribution."""
-    return LogDensity(
-        lambda theta: -0.5 * np.einsum("ij,ij->i", (theta - mean) @ precision, theta - mean),
-        lambda theta: (mean - theta) @ precision,
-        dim=len(mean),
-        initial=mean,
-        hessian=lambda theta: precision,
-    )
+        return LogDensity(
+            lambda z: -0.5 * np.einsum("ij,ij->i", z, z),
+            lambda z: -z,
+            dim=self.dim,
+            hessian=lambda z: np.eye(self.dim),
+        )
 
 
 class FactorizedPath(SmoothedPath):
@@ -271,7 +288,7 @@ class FactorizedTarget(SmoothedTarget):
         mode, scale_tril, response = marginal_laplace(target)
         curvature = target.hessian(mode)[0, 0], target.sigma2_shape + 0.5 * (target.dim - 3)
         scales = np.append(np.array(curvature) ** -0.5, np.linalg.norm(scale_tril[1]))[[0, 2, 1]]
-        weight = 0.5 * target.square * np.exp(-mode[3:])
+        weight = 0.5 * target.standard_squares(mode[3:])
         Transformed.__init__(self, target, FactorizedPath(mode, np.diag(scales), response, weight))
 
     @property

@@ -11,7 +11,7 @@ phi and sigma^2 are unconstrained, as ``atanh(phi)`` and ``log sigma^2``.
 import math
 
 import numpy as np
-from scipy.special import betaln, expit
+from scipy.special import betaln, expit, logsumexp
 
 from .base import Target
 
@@ -47,8 +47,10 @@ class StochasticVolatilityTarget(Target):
     def __init__(
         self, y, *, mu_variance=10.0, phi_a=20.0, phi_b=1.5, sigma2_shape=2.5, sigma2_scale=0.025
     ):
-        self.square = np.square(np.asarray(y, dtype=float))
-        self.dim = 3 + len(self.square)
+        # In logarithms a return of 0 stays harmless where the variance underflows.
+        with np.errstate(divide="ignore"):
+            self._log_square = 2 * np.log(np.abs(np.asarray(y, dtype=float)))
+        self.dim = 3 + len(self._log_square)
         self.mu_variance = float(mu_variance)
         self.phi_a, self.phi_b = float(phi_a), float(phi_b)
         self.sigma2_shape, self.sigma2_scale = float(sigma2_shape), float(sigma2_scale)
@@ -60,10 +62,14 @@ class StochasticVolatilityTarget(Target):
     @property
     def initial(self):
         """All of the path at the level of the returns, and a prior's guess of the parameters."""
-        level = math.log(max(self.square.mean(), 1e-300))
+        level = logsumexp(self._log_square) - math.log(self.dim - 3)
         return np.concatenate(
             [[level, math.atanh(0.9), math.log(0.05)], np.full(self.dim - 3, level)]
         )
+
+    def standard_squares(self, x):
+        """Squares of the returns, each over its variance, for log variances of shape (..., T)."""
+        return np.exp(self._log_square - x)
 
     def log_hyperprior(self, theta):
         """Log prior density of the three parameters, shape (m,)."""
@@ -89,7 +95,7 @@ class StochasticVolatilityTarget(Target):
     def pointwise_log_likelihood(self, theta):
         """Log likelihood of every return given the path, shape (m, T)."""
         x = theta[:, 3:]
-        return -0.5 * (_LOG_2PI + x + self.square * np.exp(-x))
+        return -0.5 * (_LOG_2PI + x + self.standard_squares(x))
 
     def score(self, theta, rows=None):
         mu, phi, gap, log_sigma2, deviation, innovation = autoregression(theta)
@@ -103,7 +109,7 @@ class StochasticVolatilityTarget(Target):
         gradient[:, 1] = self.phi_a * gap - self.phi_b * (1 + phi) - phi + tau * stationary * along
         squares = stationary * first**2 + np.einsum("ij,ij->i", innovation, innovation)
         gradient[:, 2] = tau * (0.5 * squares + self.sigma2_scale) - self.sigma2_shape - 0.5 * T
-        path = 0.5 * (self.square * np.exp(-theta[:, 3:]) - 1.0)
+        path = 0.5 * (self.standard_squares(theta[:, 3:]) - 1.0)
         path[:, 0] -= tau * stationary * first
         path[:, 1:] -= tau[:, None] * innovation
         path[:, :-1] += (tau * phi)[:, None] * innovation
@@ -143,7 +149,7 @@ class StochasticVolatilityTarget(Target):
         hessian[3:, :3] = hessian[:3, 3:].T
         path = hessian[3:, 3:]
         path[np.diag_indices(T)] = tau * np.where(ends, 1.0, 1 + phi**2)
-        path[np.diag_indices(T)] += 0.5 * self.square * np.exp(-theta[3:])
+        path[np.diag_indices(T)] += 0.5 * self.standard_squares(theta[3:])
         at = np.arange(T - 1)
         path[at, at + 1] = path[at + 1, at] = -tau * phi
         return hessian
