@@ -87,7 +87,7 @@ class TopicParticles:
         TopicPosterior
             Of the particles after ``n_snapshots`` of the sweeps, evenly spaced up to the last.
         """
-        self.state.resample(rng)
+        self.state.resample(len(self.topics), rng)
         self.topics = self.topics[self.state.theta[:, 0].astype(int)]
         self._weigh_equally()
         blocks = document_blocks(X)
