@@ -33,12 +33,12 @@ from .targets import FactorizedTarget, SmoothedTarget, StochasticVolatilityTarge
 from .targets.stochastic_volatility import draw_next
 
 _MIN_RETURNS = 10
-# Standard normal nodes and their probabilities: exact for polynomials up to degree 31.
-_NODES, _SHARES = np.polynomial.hermite_e.hermegauss(16)
+# Standard normal nodes and their probabilities: exact for polynomials up to degree 15.
+_NODES, _SHARES = np.polynomial.hermite_e.hermegauss(8)
 _SHARES = _SHARES / _SHARES.sum()
 _MOST_STILL = 0.1
-_FEW = 500
-_FILTER_PATHS = 200
+_FEW = 1000
+_FILTER_PATHS = 100
 _MIN_ESS = 20  # of the posterior's particles, given the returns that `log_predictive` has passed
 
 
@@ -277,8 +277,8 @@ class StochasticVolatility(BayesianEstimator):
     def predict_quantiles(self, horizon, q, of="volatility"):
         """Quantiles of the volatility, or of the returns, that follow those of `fit`.
 
-        Those of the mixture over the particles (over 500 of them, evenly chosen, where there are
-        more), exact for the volatility and up to a quadrature for the returns.
+        Those of the mixture over the particles: exact for the volatility; for the returns up to a
+        quadrature, over 1000 particles, evenly chosen, where there are more.
 
         Parameters
         ----------
@@ -301,7 +301,8 @@ class StochasticVolatility(BayesianEstimator):
         q = check_fractions(q, "q")
         if of not in ("volatility", "returns"):
             raise ValueError(f'of must be "volatility" or "returns"; got {of!r}.')
-        posterior = self._few()
+        check_is_fitted(self)
+        posterior = self.posterior_ if of == "volatility" else self._few()
         mean, variance = self._ahead(posterior, horizon)
         weights = posterior.weights
         if of == "volatility":
@@ -367,7 +368,7 @@ class StochasticVolatility(BayesianEstimator):
     def log_predictive(self, X):
         """Log density of each of the returns that follow those of `fit`, given all before it.
 
-        A bootstrap particle filter of 200 paths goes on from each particle (from 500 of them,
+        A bootstrap particle filter of 100 paths goes on from each particle (from 1000 of them,
         evenly chosen, where there are more). The density of a return is averaged over all paths,
         and the particles are weighted anew by it, so that the parameters learn from the new returns
         too. The filter's random numbers are always the same.

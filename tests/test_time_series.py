@@ -4,6 +4,7 @@ Truths: finite differences, SciPy's densities, dense linear algebra, importance 
 prior for a short series, and long runs of HMC.
 """
 
+import copy
 import pickle
 
 import numpy as np
@@ -243,6 +244,9 @@ def test_the_scores_kept_are_those_of_the_target(fitted, returns):
 
 
 def test_predictions_are_those_of_simulated_futures(fitted):
+    """With as many particles as all predictions use."""
+    fitted = copy.copy(fitted)
+    fitted.posterior_ = fitted.posterior_.thin(1000)
     m, q = 40000, np.array([0.05, 0.5, 0.95])
     draws = fitted.sample_predictive(horizon=4, n_samples=m, random_state=0)
     error = draws.volatility.std(axis=1) / np.sqrt(m)
@@ -250,7 +254,7 @@ def test_predictions_are_those_of_simulated_futures(fitted):
     for of in ("volatility", "returns"):
         quantiles = fitted.predict_quantiles(4, q, of=of)
         below = np.mean(draws[of][:, :, None] < quantiles[:, None], axis=1)
-        assert_allclose(below, np.broadcast_to(q, (4, 3)), atol=0.025)
+        assert_allclose(below, np.broadcast_to(q, (4, 3)), atol=0.012)
         assert_allclose(fitted.predict_interval(4, 0.9, of=of), quantiles[:, [0, 2]])
 
 
@@ -265,7 +269,7 @@ def test_the_mean_ahead_is_that_of_the_recursion(fitted):
 
 
 def test_log_predictive_of_one_return_against_quadrature(fitted):
-    posterior = fitted.posterior_.thin(500)
+    posterior = fitted.posterior_.thin(1000)
     theta = posterior.particles
     nodes, shares = np.polynomial.hermite_e.hermegauss(64)
     mean = theta[:, 0] + np.tanh(theta[:, 1]) * (theta[:, -1] - theta[:, 0])
@@ -279,7 +283,7 @@ def test_log_predictive_of_one_return_against_quadrature(fitted):
 def test_log_predictive_of_several_returns_against_simulation(fitted, rng):
     """The joint density of three returns, averaged over many paths of each particle at once."""
     y = np.array([0.5, -3.0, 2.0])
-    theta = np.repeat(fitted.posterior_.thin(500).particles, 1000, axis=0)
+    theta = np.repeat(fitted.posterior_.thin(1000).particles, 500, axis=0)
     x, log_density = theta[:, -1], 0.0
     for value in y:
         innovation = np.exp(theta[:, 2] / 2) * rng.standard_normal(len(theta))
@@ -412,14 +416,14 @@ def test_predictions_before_fit_and_of_nothing(fitted):
 def test_what_scikit_learn_expects(returns, capsys):
     engine = PMFVB(20, max_iter=30)
     model = StochasticVolatility(engine, phi_a=10.0, random_state=3, verbose=1)
-    copy = clone(model).set_params(inference__max_iter=31, n_jobs=2, verbose=0)
-    assert copy.get_params()["phi_a"] == 10.0 and model.inference.max_iter == 30
+    twin = clone(model).set_params(inference__max_iter=31, n_jobs=2, verbose=0)
+    assert twin.get_params()["phi_a"] == 10.0 and model.inference.max_iter == 30
     model.fit(returns)
     assert "[StochasticVolatility] iteration 3 of 30" in capsys.readouterr().out
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(again.predict(3), model.predict(3))
-    copy.set_params(inference__max_iter=30).fit(returns)
-    assert_array_equal(copy.posterior_.particles, model.posterior_.particles)
+    twin.set_params(inference__max_iter=30).fit(returns)
+    assert_array_equal(twin.posterior_.particles, model.posterior_.particles)
     other = clone(model).set_params(random_state=4, verbose=0).fit(returns)
     assert not np.array_equal(other.posterior_.particles, model.posterior_.particles)
 
