@@ -92,8 +92,12 @@ def marginal_laplace(target):
             return -np.inf
         return log_density
 
-    def centred_on(mode):
-        curvature, response = np.empty((3, 3)), np.empty((target.dim - 3, 3))
+    start = target.initial[:3]
+    options = {"xatol": 1e-3, "fatol": 1e-5, "initial_simplex": start + _SIMPLEX}
+    curvature, response = np.empty((3, 3)), np.empty((target.dim - 3, 3))
+    # The search may look where a density overflows; it steps back from there.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        mode = minimize(lambda hyper: -value(hyper), start, method="Nelder-Mead", options=options).x
         for i, a in enumerate(_STEPS):
             for j, b in enumerate(_STEPS[: i + 1]):
                 difference = value(mode + a + b) - value(mode + a - b)
@@ -101,15 +105,6 @@ def marginal_laplace(target):
                 curvature[i, j] = curvature[j, i] = -difference / (4 * a.max() * b.max())
             upper, lower = (_path_mode(target, mode + step, path)[0] for step in (a, -a))
             response[:, i] = (upper - lower) / (2 * a.max())
-        return curvature, response
-
-    start = target.initial[:3]
-    options = {"xatol": 1e-3, "fatol": 1e-5, "initial_simplex": start + _SIMPLEX}
-    # The search may look where a density overflows; it steps back from there.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        found = minimize(lambda hyper: -value(hyper), start, method="Nelder-Mead", options=options)
-        mode = found.x
-        curvature, response = centred_on(mode)
     if not (np.isfinite(curvature).all() and np.isfinite(response).all()):
         raise FloatingPointError(
             "no mode of the posterior was found: some returns are beyond comparison with the "
