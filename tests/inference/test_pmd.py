@@ -1,15 +1,18 @@
 """Particle Mirror Descent against closed forms, brute force and grids."""
 
+import pickle
 import tracemalloc
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
-from scipy.stats import multivariate_normal, norm
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import multivariate_normal, multivariate_t, norm
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
-from skstein.inference import PMD
+from skstein.inference import PMD, InverseSqrt, InverseTime
+from skstein.inference._infer import find_frame
 from skstein.inference._kde import (
     KernelDensity,
     defensive_draws,
@@ -17,10 +20,11 @@ from skstein.inference._kde import (
     plain_draws,
     systematic,
 )
-from skstein.inference._mirror import WeightedParticles, mirror_step
+from skstein.inference._mirror import WeightedParticles, bayes_step, mirror_step
 from skstein.inference._pcn import pcn_sweeps
 from skstein.inference.pmd import _batches
-from skstein.targets import LogisticTarget
+from skstein.targets import Affine, LogisticTarget
+from skstein.targets.transformed import Transformed
 
 
 def gaussian_state(rng, m, dim, sd, resampled):
@@ -78,6 +82,41 @@ def test_a_step_that_would_degenerate_is_split_and_keeps_its_goal(rng):
     assert np.abs(4 * variance - 1).max() < 5 * np.sqrt(2 / (0.4 * m)) + 0.1
 
 
+@pytest.mark.parametrize("resampled", [False, True])
+def test_bayes_rule_multiplies_by_the_likelihood(resampled, rng):
+    """N(0, 4 I) times exp(-(theta - 1)^2 / 2): the mean is 0.8, the variance 0.8."""
+    m = 4000
+    state = gaussian_state(rng, m, 2, 2.0, resampled)
+    start = state.log_q
+    bayes_step(state, lambda theta: -0.5 * ((theta - 1.0) ** 2).sum(axis=1), rng)
+    mean, variance = moments(state)
+    error = np.sqrt(0.8 / min(state.ess(), 0.4 * m))
+    assert np.abs(mean - 0.8).max() < 5 * error
+    assert np.abs(variance / 0.8 - 1).max() < 5 * np.sqrt(2 / (0.4 * m))
+    if not resampled:
+        expected = -0.5 * ((state.theta - 1.0) ** 2).sum(axis=1)
+        assert_allclose(state.log_q - start, expected)
+    assert (state.n_resampled > 0) == resampled
+
+
+def test_at_min_ess_one_every_step_is_whole_and_followed_by_draws(rng):
+    state = gaussian_state(rng, 500, 1, 5.0, resampled=True)
+    state.min_ess = 1.0
+    assert mirror_step(state, log_posterior, 0.5, rng) == 1
+    assert state.n_resampled == 1
+    assert_allclose(state.weights, 1 / 500)
+
+
+def test_halves_are_every_other_particle_with_weights_of_their_own(rng):
+    state = gaussian_state(rng, 101, 2, 1.0, resampled=True)
+    state.log_weights = np.log(rng.dirichlet(np.ones(101)))
+    first, second = state.halves()
+    assert_array_equal(first.theta, state.theta[::2])
+    assert_array_equal(second.theta, state.theta[1::2])
+    for part, weights in ((first, state.weights[::2]), (second, state.weights[1::2])):
+        assert_allclose(part.weights, weights / weights.sum())
+
+
 def test_particles_of_density_zero_are_left_behind(rng):
     def half(theta):
         return np.where(theta[:, 0] > 0, log_posterior(theta), -np.inf)
@@ -114,6 +153,12 @@ def test_every_epoch_visits_every_row_once(n, batch, rng):
     for epoch in range(3):
         rows = np.concatenate(batches[epoch * each : (epoch + 1) * each])
         assert sorted(rows) == list(range(n))
+
+
+def test_with_replacement_an_epoch_repeats_rows(rng):
+    batches = list(_batches(200, 50, 2, rng, replacement=True))
+    assert [len(rows) for rows in batches] == 8 * [50]
+    assert len(np.unique(np.concatenate(batches[:4]))) < 200
 
 
 def test_all_rows_are_one_batch(rng):
@@ -199,9 +244,10 @@ def test_separated_modes_have_kernels_of_their_own(rng):
         mean, covariance = weighted_moments(points[side], share)
         assert_allclose(mean, group.mean(axis=0), atol=0.2)
         assert_allclose(covariance.diagonal(), group.var(axis=0), rtol=0.25)
+    # Exact for a group; a mode of two groups mixes them by their numbers of draws.
     below = draws[:, 0] < 0
-    assert_allclose(draws[below].mean(axis=0), theta[:200].mean(axis=0), atol=1e-12)
-    assert_allclose(draws[~below].var(axis=0), theta[200:].var(axis=0), rtol=1e-9)
+    assert_allclose(draws[below].mean(axis=0), theta[:200].mean(axis=0), atol=0.02)
+    assert_allclose(draws[~below].var(axis=0), theta[200:].var(axis=0), rtol=0.02)
 
 
 def test_particles_on_a_line_have_a_density(rng):
@@ -300,6 +346,46 @@ def test_the_power_reached_is_that_of_the_step_sizes(epochs, rng, seed):
     assert_allclose(posterior.history["power"][-1], expected)
 
 
+SCHEDULES = {
+    "auto": lambda t: 2 / (t + 15),
+    "inverse": lambda t: 1 / t,
+    "inverse-sqrt": lambda t: 1 / (100 + np.sqrt(t)),
+    InverseTime(eta=3.0): lambda t: min(1.0, 3 / t),
+    InverseSqrt(offset=10.0): lambda t: 1 / (10 + np.sqrt(t)),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_power_holds_for_every_schedule(schedule, rng, seed):
+    """1 - prod (1 - g_t), for eight batches in an epoch."""
+    engine = PMD(60, max_iter=2, batch_size=50, n_sweeps=0, step_size=schedule)
+    posterior = infer(logistic(rng), engine, random_state=seed)
+    steps = np.array([SCHEDULES[schedule](t) for t in range(1, 17)])
+    assert_allclose(posterior.history["power"], 1 - np.cumprod(1 - steps), atol=1e-12)
+    assert_array_equal(posterior.history["n_visited"], 50 * np.arange(1, 17))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_step_size_of_ones_own_is_told_the_step_and_the_batches(rng, seed):
+    asked = []
+
+    def step_size(t, n_batches):
+        asked.append((t, n_batches))
+        return 0.1
+
+    engine = PMD(60, max_iter=1, batch_size=150, n_sweeps=0, step_size=step_size)
+    infer(logistic(rng), engine, random_state=seed)
+    assert asked == [(1, 400 / 150), (2, 400 / 150), (3, 4.0)]
+
+
+@pytest.mark.parametrize("size", [0.0, 1.5, np.nan])
+def test_a_step_size_outside_its_range_is_refused(size, rng):
+    engine = PMD(60, step_size=lambda t, n_batches: size)
+    with pytest.raises(ValueError, match=rf"step_size gave {size} at step 1; it must lie in"):
+        infer(logistic(rng), engine)
+
+
 def test_too_small_a_power_is_reported(rng, seed):
     engine = PMD(max_iter=1, batch_size=50)
     with pytest.warns(ConvergenceWarning, match=r"only a power of 0\.58 of the likelihood"):
@@ -358,24 +444,115 @@ def test_both_modes_survive_without_a_score(n_sweeps, seed):
         assert np.abs(sd / 0.5 - 1).max() < 5 / np.sqrt(2 * effective)
 
 
-@pytest.mark.parametrize(
-    ("init", "strategy"),
-    [
-        ("prior", "auto"),
-        ("prior", "kde"),
-        ("laplace", "auto"),
-        ("laplace", "particles"),
-        ("laplace", "kde"),
-    ],
-)
-def test_every_start_and_strategy_finds_the_posterior(init, strategy, rng, seed):
-    """Against the default, each within five standard errors of 1000 draws."""
+class Values(LogisticTarget):
+    """A logistic regression that offers values alone."""
+
+    score = hessian = hessian_diagonal = conditional = None
+
+
+def test_from_the_prior_values_are_enough(rng, seed):
+    """The same particles as of a target that has a score, which is not used to move them."""
+    target = logistic(rng, n=100)
+    values = Values(target.design._columns[:, 1:], target.y)
+    found = infer(values, PMD(), random_state=seed)
+    expected = infer(target, PMD(init="prior", whiten=False), random_state=seed)
+    assert_array_equal(found.particles, expected.particles)
+    assert found.scores is None
+
+
+def around_the_mode(target):
+    """A normal distribution somewhat wider than the posterior, as a user may have one."""
+    frame = find_frame(target)
+    matrix = frame.bijection.matrix
+    return multivariate_normal(frame.mode, 1.5 * matrix @ matrix.T)
+
+
+@pytest.mark.parametrize("init", ["prior", "laplace", "student-t", "own"])
+def test_every_start_and_strategy_finds_the_posterior(init, rng, seed):
+    """Against many particles of the default, each within five standard errors of 1000 draws."""
     target = logistic(rng, n=100)
     expected = infer(target, PMD(4000), random_state=seed)
-    posterior = infer(target, PMD(init=init, strategy=strategy), random_state=seed + 1)
-    error = np.abs(posterior.mean() - expected.mean()) / expected.std()
-    assert error.max() < 5 * np.sqrt(1 / 1000 + 1 / 4000)
-    assert_allclose(posterior.std() / expected.std(), 1.0, atol=5 / np.sqrt(1000))
+    start = around_the_mode(target) if init == "own" else init
+    # Few of the prior's draws carry weight, which another test is about.
+    strategies = ["auto", "kde", "hybrid"] + ["particles"] * (init != "prior")
+    for strategy in strategies:
+        posterior = infer(target, PMD(init=start, strategy=strategy), random_state=seed + 1)
+        error = np.abs(posterior.mean() - expected.mean()) / expected.std()
+        assert error.max() < 5 * np.sqrt(1 / 1000 + 1 / 4000)
+        assert_allclose(posterior.std() / expected.std(), 1.0, atol=5 / np.sqrt(1000))
+
+
+def test_the_last_stage_of_hybrid_weights_as_many_particles_as_asked(rng, seed):
+    engine = PMD(500, strategy="hybrid", n_weighted=3000, n_sweeps=0)
+    target = logistic(rng, n=100)
+    posterior = infer(target, engine, random_state=seed)
+    assert len(posterior) == 3000
+    assert 1 / np.sum(posterior.weights**2) > 1500
+    assert len(infer(target, engine.set_params(n_sweeps=5), random_state=seed)) == 500
+
+
+@pytest.mark.parametrize("whiten", [True, False])
+def test_a_start_of_ones_own_is_in_the_targets_coordinates(whiten, rng):
+    """Draws and densities against those of SciPy, in whitened coordinates and without."""
+    target = logistic(rng)
+    distribution = multivariate_t([1.0, 2.0, 3.0], np.diag([1.0, 2.0, 3.0]), df=5)
+    frame = find_frame(target)
+    working = Transformed(target, frame.bijection if whiten else None)
+    z, log_density = working.draws_of(distribution, np.random.default_rng(0), 50)
+    theta = distribution.rvs(50, random_state=np.random.default_rng(0))
+    assert_allclose(frame.bijection.forward(z) if whiten else z, theta, rtol=1e-9)
+    jacobian = frame.bijection.log_det(z) if whiten else 0.0
+    assert_allclose(log_density, distribution.logpdf(theta) + jacobian)
+
+
+def test_a_start_of_the_wrong_shape_is_refused(rng):
+    with pytest.raises(ValueError, match=r"rvs\(size=1000\) of .* has shape \(1000, 2\)"):
+        infer(logistic(rng), PMD(init=multivariate_normal(np.zeros(2))))
+
+
+def test_a_start_of_ones_own_clones_and_pickles(rng):
+    own = multivariate_normal([0.0, 0.8, 0.0])
+    engine = clone(PMD(init=own))
+    assert engine.init is not own
+    assert pickle.loads(pickle.dumps(engine)).init.mean.tolist() == [0.0, 0.8, 0.0]
+    with pytest.raises(ValueError, match="'init' parameter of PMD must be"):
+        infer(logistic(rng), PMD(init=np.zeros(3)))
+
+
+@pytest.mark.parametrize("start", [None, Affine(np.ones(2), np.tril([[2.0, 0.0], [1.0, 3.0]]))])
+def test_the_student_start_has_the_density_of_its_draws(start, rng):
+    """Against SciPy's multivariate t, and its covariance df / (df - 2) times the scale."""
+    target = Transformed(LogDensity(lambda t: -0.5 * (t**2).sum(1), dim=2), None, start=start)
+    draws = target.sample_start(rng, 20_000, df=10)
+    loc, matrix = (np.zeros(2), np.eye(2)) if start is None else (start.offset, start.matrix)
+    expected = multivariate_t(loc, matrix @ matrix.T, df=10)
+    assert_allclose(target.log_start(draws, df=10), expected.logpdf(draws))
+    white = np.linalg.solve(matrix, (draws - loc).T)
+    assert_allclose(np.cov(white), 1.25 * np.eye(2), atol=5 * 1.25 * np.sqrt(3 / 20_000))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_published_algorithm_draws_anew_at_every_step(rng, seed):
+    engine = PMD(
+        100,
+        strategy="kde",
+        step_size="inverse-sqrt",
+        batch_size=40,
+        replacement=True,
+        min_ess=1.0,
+        kernel="plain",
+        n_sweeps=0,
+        max_iter=2,
+        init="prior",
+    )
+    posterior = infer(logistic(rng), engine, random_state=seed)
+    assert_array_equal(posterior.history["n_resampled"], np.arange(1, 21))
+    assert np.isfinite(posterior.particles).all()
+
+
+def test_a_bandwidth_beyond_the_group_is_refused(rng):
+    with pytest.raises(ValueError, match=r"bandwidth=2\.0 must be at most 1"):
+        infer(logistic(rng), PMD(bandwidth=2.0, init="prior"))
 
 
 @pytest.mark.filterwarnings("ignore:PMD. the posterior is likely to be wrong")
