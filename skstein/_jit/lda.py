@@ -230,10 +230,10 @@ def _proportions(docs, phi, alpha, max_iter, tol, doc_topics):
         for _ in range(max_iter):
             change = 0.0
             for entry in range(begin, end):
-                share = shares[entry - begin]
-                row = phi[docs.words[entry]]
                 if docs.copies[entry] == 0:
                     continue
+                share = shares[entry - begin]
+                row = phi[docs.words[entry]]
                 mass = docs.counts[entry] / docs.copies[entry]
                 total = 0.0
                 for j in range(k):
