@@ -2,23 +2,19 @@
 
 The kernels are Gaussian. By default each has the full covariance of its group and Silverman's
 bandwidth h; every centre is shrunk towards its group's mean by ``sqrt(1 - h^2)``, so that draws
-have the group's covariance and not ``1 + h^2`` times it (Liu & West 2001). Groups come from a
-Gaussian mixture chosen by BIC, so that separated modes survive. With h = 1 a group's kernels are
-one and the same, and the estimate is that mixture of Gaussians.
+have the group's covariance and not ``1 + h^2`` times it (Liu & West 2001). Separated modes are
+groups of their own (`_groups.py`). With h = 1 the kernels of a group are one Gaussian.
 
 The draws of each group are moved affinely so that their mean and covariance are those of the
 weighted particles exactly, and the kernels are moved with them: a long sequence of estimates, each
 made from draws of the one before, then does not wander off by its sampling error.
 """
 
-import warnings
-
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 
-_MAX_GROUPS = 4
+from ._groups import find_groups
+
 _ENOUGH = 300  # particles that show whether there are separated groups
 _BUFFER = 8 * 2**20  # elements of one block of the distances: 64 MB
 
@@ -77,7 +73,8 @@ def grouped_draws(theta, weights, n_draws, rng, bandwidth=None):
     """
     dim = theta.shape[1]
     h = _silverman(weights, dim) if bandwidth is None else bandwidth
-    labels = _groups(theta, weights, rng)
+    sample = systematic(weights, min(len(theta), _ENOUGH), rng)
+    labels = find_groups(theta, weights, sample)
     # Sorted along one coordinate, neighbours in the cumulative sum are neighbours in space.
     order = np.lexsort((theta[:, 0], labels))
     chosen = order[systematic(weights[order], n_draws, rng)]
@@ -148,31 +145,6 @@ def _log_sum_exp(values):
     top = values.max(axis=1)
     values -= top[:, None]
     return top + np.log(np.exp(values, out=values).sum(axis=1))
-
-
-def _groups(theta, weights, rng):
-    """A label for each particle, from the Gaussian mixture with the smallest BIC."""
-    m, dim = theta.shape
-    centred = theta - weights @ theta
-    scale = np.sqrt(weights @ centred**2)
-    scaled = centred / np.where(scale > 0, scale, 1.0)
-    sample = scaled[systematic(weights, min(m, _ENOUGH), rng)]
-    seed = int(rng.integers(2**31))
-    best, labels = np.inf, np.zeros(m, dtype=int)
-    for k in range(1, _MAX_GROUPS + 1):
-        if len(sample) < 4 * k * (dim + 1):
-            break
-        mixture = GaussianMixture(k, reg_covar=1e-6, tol=1e-2, random_state=seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            bic = mixture.fit(sample).bic(sample)
-        found = mixture.predict(scaled)
-        mass, squares = (np.bincount(found, w, k) for w in (weights, weights**2))
-        # A group must be able to carry a covariance of its own.
-        if bic >= best or not (mass**2 > 2 * dim * squares).all():
-            break
-        best, labels = bic, found
-    return labels
 
 
 def _matching(centred, factor):

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
 from skstein.inference import PMD, InverseSqrt, InverseTime
+from skstein.inference._groups import find_groups
 from skstein.inference._infer import find_frame
 from skstein.inference._kde import (
     KernelDensity,
@@ -248,6 +249,33 @@ def test_separated_modes_have_kernels_of_their_own(rng):
     below = draws[:, 0] < 0
     assert_allclose(draws[below].mean(axis=0), theta[:200].mean(axis=0), atol=0.02)
     assert_allclose(draws[~below].var(axis=0), theta[200:].var(axis=0), rtol=0.02)
+
+
+@pytest.mark.parametrize(("share", "dim"), [(0.1, 2), (0.25, 2), (0.5, 2), (0.25, 8), (0.5, 8)])
+def test_separated_modes_are_always_told_apart(share, dim, rng):
+    """Eight standard deviations apart in a direction of its own: never one group in fifty."""
+    for _ in range(50):
+        theta = rng.normal(size=(300, dim))
+        direction = rng.normal(size=dim)
+        moved = np.arange(300) < 300 * share
+        theta[moved] += 8 * direction / np.linalg.norm(direction)
+        labels = find_groups(theta, np.full(300, 1 / 300), np.arange(300))
+        homes = [np.flatnonzero(np.bincount(labels[side]) > 5) for side in (moved, ~moved)]
+        assert not np.intersect1d(*homes).size
+
+
+def test_one_mode_is_one_group(rng):
+    found = [
+        find_groups(rng.normal(size=(300, 3)), np.full(300, 1 / 300), np.arange(300)).max()
+        for _ in range(50)
+    ]
+    assert np.mean(found) < 0.1
+
+
+@pytest.mark.parametrize("m", [6, 20])
+def test_few_particles_are_one_group(m, rng):
+    theta = np.concatenate([rng.normal(size=(m - 2, 4)), 9 + rng.normal(size=(2, 4))])
+    assert find_groups(theta, np.full(m, 1 / m), np.arange(m)).max() == 0
 
 
 def test_particles_on_a_line_have_a_density(rng):
