@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import validate_data
 
 from ._blocks import row_blocks
@@ -88,6 +87,18 @@ class _BayesianLinearModel(BayesianEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _validated(self, X, y, further):
+        """X in float64, dense or CSR with one entry a place, and y as it is."""
+        with about("X"):
+            X, y = validate_data(
+                self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr"
+            )
+        if sparse.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        check_magnitude(X, "X")
+        return X, y
 
     def _find_scaling(self, X, sample_weight, y=None):
         """How features, and the outcome if given, are standardised."""
@@ -368,13 +379,9 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
     def _take(self, X, y, sample_weight, stream=False):
         given = X, y, sample_weight
         further = stream and hasattr(self, "posterior_")
-        with about("X"):
-            X, y = validate_data(
-                self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr"
-            )
+        X, y = self._validated(X, y, further)
         with about("y"):
             y = y.astype(np.float64)
-        check_magnitude(X, "X")
         check_magnitude(y, "y")
         X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
         scaling = self._scaling if further else self._find_scaling(X, sample_weight, y)
@@ -401,13 +408,13 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         for name in ("intercept_", "intercept_std_"):
             summaries[name] = float(summaries[name])
         with np.errstate(over="ignore"):
-            noise_variance = float(np.exp(posterior.particles[:, -1]) @ posterior.weights)
-        if not np.isfinite(noise_variance):
+            variances = np.exp(posterior.particles[:, -1])
+        if not (np.isfinite(variances) & (variances > 0.0)).all():
             raise FloatingPointError(
-                "the noise variance is beyond floating point in part of the posterior; give its "
-                "prior a larger noise_shape or a noise_scale nearer to 1."
+                "the noise variance leaves the range of floating point in part of the posterior; "
+                "give its prior a noise_shape and a noise_scale nearer to 1."
             )
-        return {**summaries, "noise_variance_": noise_variance}
+        return {**summaries, "noise_variance_": float(variances @ posterior.weights)}
 
     def _particle_outputs(self, X, theta):
         return self._predictors(X, theta)[:, :, 0], np.exp(theta[:, -1])
@@ -544,12 +551,8 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         given = X, y, sample_weight
         stream = classes is not None
         further = stream and hasattr(self, "posterior_")
-        with about("X"):
-            X, y = validate_data(
-                self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr"
-            )
+        X, y = self._validated(X, y, further)
         check_classification_targets(y)
-        check_magnitude(X, "X")
         X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
         present, codes = np.unique(y, return_inverse=True)
         self.classes_ = present if classes is None else classes
@@ -786,13 +789,25 @@ def _location_and_scale(X, sample_weight):
     sample_weight = sample_weight / sample_weight.max()
     total = sample_weight.sum()
     if sparse.issparse(X):
-        mean, variance = mean_variance_axis(X, axis=0, weights=sample_weight)
-        scale = np.sqrt(variance)
-        return mean, np.where(scale > 16.0 * _EPS * np.abs(mean), scale, 1.0)
-    pivot = X[0]
-    mean = pivot + _weighted_sum(X, sample_weight, lambda rows: rows - pivot) / total
-    scale = np.sqrt(_weighted_sum(X, sample_weight, lambda rows: np.square(rows - mean)) / total)
+        mean, variance = _sparse_moments(X, sample_weight, total)
+    else:
+        pivot = X[0]
+        mean = pivot + _weighted_sum(X, sample_weight, lambda rows: rows - pivot) / total
+        variance = _weighted_sum(X, sample_weight, lambda rows: np.square(rows - mean)) / total
+    scale = np.sqrt(variance)
     return mean, np.where(scale > 16.0 * _EPS * np.abs(mean), scale, 1.0)
+
+
+def _sparse_moments(X, sample_weight, total):
+    """Weighted mean and variance of each column of a CSR array."""
+    n, p = X.shape
+    weights = np.repeat(sample_weight, np.diff(X.indptr))
+    mean = np.bincount(X.indices, weights * X.data, p) / total
+    squares = np.bincount(X.indices, weights * np.square(X.data - mean[X.indices]), p)
+    absent = np.maximum(total - np.bincount(X.indices, weights, p), 0.0)
+    # A difference of sums is not exactly zero, and the mean may be large.
+    absent[np.bincount(X.indices, minlength=p) == n] = 0.0
+    return mean, (squares + absent * mean**2) / total
 
 
 def _weighted_sum(X, sample_weight, function):

@@ -17,6 +17,7 @@ from skstein import (
     BayesianProbitRegression,
 )
 from skstein.inference import SVGD, KSDThinnedMCMC, LaplaceDraws
+from skstein.linear_model import _location_and_scale
 from skstein.priors import Normal
 from skstein.targets import LinearTarget, LogisticTarget, ProbitTarget, SoftmaxTarget
 from skstein.targets.design import make_design
@@ -417,3 +418,36 @@ def test_the_mode_of_a_large_problem_is_that_of_scikit_learn(fit_intercept, rng)
     sd = 1 / np.sqrt(target.hessian_diagonal(mode))
     expected = np.append(point.intercept_, point.coef_) if fit_intercept else point.coef_[0]
     assert (np.abs(mode - expected) < 0.01 * sd).all()
+
+
+# What hides in the storage.
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+@pytest.mark.parametrize("decades", [0, 12])
+def test_location_and_scale_are_those_of_dense_features(offset, decades, rng):
+    """Weights may differ by 24 orders of magnitude; a column without a zero may be far away."""
+    X = features(rng)
+    X[:, 1] = 3.7
+    X[:, 2] = rng.normal(size=len(X)) + offset
+    weights = 10.0 ** rng.uniform(-decades, decades, len(X))
+    mean, scale = _location_and_scale(X, weights)
+    sparse_mean, sparse_scale = _location_and_scale(scipy.sparse.csr_array(X), weights)
+    assert_allclose(sparse_mean, mean, rtol=1e-12, atol=1e-12 * np.abs(X).max())
+    assert_allclose(sparse_scale, scale, rtol=1e-7)
+
+
+@short_fits
+@every_estimator
+def test_entries_in_two_parts_count_by_their_sum(kind, rng):
+    X = features(rng)
+    y = outcomes(kind, X, rng)
+    whole = scipy.sparse.csr_array(X)
+    parts = scipy.sparse.csr_array(
+        (np.repeat(0.5 * whole.data, 2), np.repeat(whole.indices, 2), 2 * whole.indptr),
+        shape=X.shape,
+    )
+    before = parts.data.copy()
+    expected = kind("laplace", random_state=0).fit(whole, y)
+    assert_allclose(kind("laplace", random_state=0).fit(parts, y).coef_, expected.coef_, rtol=1e-9)
+    assert_array_equal(parts.data, before)
