@@ -325,8 +325,8 @@ class OnlineKSDThinner(BaseEstimator):
             f"the largest gap of a mean is {gap.max():.2f} standard deviations (coordinate "
             f"{np.flatnonzero(moved)[np.argmax(gap)]}), the ratio of standard deviations "
             f"{ratio.mean():.2f} on average, {ratio.min():.2f} to {ratio.max():.2f}. Keep more "
-            "points, look for separated modes, drop the burn-in from the stream, and check that the "
-            "scores are those of these coordinates."
+            "points, look for separated modes, drop the burn-in from the stream, and check that "
+            "the scores are those of these coordinates."
         )
 
     def _feed(self, samples, scores, automatic):
