@@ -317,7 +317,7 @@ class OnlineKSDThinner(BaseEstimator):
         if not self._size or not gap.size:
             return ""
         # A lost mode widens some coordinates and narrows others.
-        in_range = 0.7 <= ratio.min() and ratio.max() <= 1.3
+        in_range = ratio.min() >= 0.7 and ratio.max() <= 1.3
         if gap.max() <= 0.3 and 0.85 <= ratio.mean() <= 1.15 and in_range:
             return ""
         return (
