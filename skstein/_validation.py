@@ -41,8 +41,9 @@ def about(name):
         if re.search(known, str(error)):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
+        (reason, *_) = re.split(r"\.\s|\n", str(error))
         raise kind(
-            f"{name} must hold real numbers, with text and categories encoded as such: {error}"
+            f"{name} must hold real numbers, with text and categories encoded as such: {reason}"
         ) from error
 
 

@@ -4,29 +4,109 @@ Under the posterior, ``E[g_j] = 0`` and ``E[(z_j - mean_j) g_j] = -1`` for the s
 whitened coordinates. Where a coordinate misses them by more than its Monte-Carlo error allows, and
 by enough to matter, it is named in a warning. Errors of the mean below about a tenth of a standard
 deviation are not detectable in this way, and engines that solve these very identities on their
-particles (SVGD, FWSS) satisfy them when they are wrong; for those, and for all that stay near
-their start, the spread of importance weights tells how far the posterior is from there.
+particles (SVGD, FWSS) satisfy them when they are wrong, as they do when stopped too early. Those,
+and all that stay near their start, are compared with draws from there that importance weights
+carry to the posterior: in few coordinates these tell where the particles should be, in many at
+least how far the posterior is from the start.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..posterior import weighted_quantile
+
 MAX_PARTICLES = 1000  # the check needs no more
 MAX_MISMATCH = 1.2
+MIN_EFFICIENCY = 0.4
+MAX_SHIFT = 0.1  # of the share of particles below a quantile
+MAX_STRETCH = 0.2  # of the logarithm of the distance between the 10 and 90 % points
+_LEVELS = np.array([0.1, 0.5, 0.9])
+_COMPARED_UP_TO = 10  # coordinates, beyond which the error of importance weights is not known
 
 
-def start_mismatch(target, rng, m=MAX_PARTICLES):
-    """How far the Gaussian start is from the target: 0 when they agree, whatever the dimension.
+class StartDraws:
+    """Draws around the Gaussian start, weighted towards the target.
 
-    The spread of the log importance weights of ``m`` draws (interquartile range, in units of a
-    normal's standard deviation) over the square root of the dimension. The effective sample size of
-    those weights would fall with the dimension even where every coordinate is nearly normal.
+    In few coordinates half of the draws are Cauchy: weights of Gaussian draws cannot see tails that
+    are heavier. The weights are then those of the mixture of both (Veach & Guibas 1995).
+
+    Parameters
+    ----------
+    target : Transformed
+        In the engine's coordinates.
+    rng : numpy.random.Generator
+    m : int, default=1000
+
+    Attributes
+    ----------
+    draws : ndarray of shape (m, dim)
+        In the coordinates of the target inside.
+    weights : ndarray of shape (m,)
+        Normalised, for expectations under the target.
+    mismatch : float
+        How far the start is from the target: 0 when they agree, whatever the dimension. The spread
+        of the log density ratio over draws of the start (interquartile range, in units of a
+        normal's standard deviation) over the square root of the dimension. An effective sample
+        size would fall with the dimension even where every coordinate is nearly normal.
+    efficiency : float
+        Effective share of the draws, per coordinate: the root of order ``dim``.
     """
-    draws = target.sample_start(rng, m)
-    log_weights = target.log_density(draws) - target.log_start(draws)
-    low, high = np.quantile(np.nan_to_num(log_weights, nan=-np.inf), [0.25, 0.75])
-    return (high - low) / 1.349 / np.sqrt(target.dim) if np.isfinite(low) else np.inf
+
+    def __init__(self, target, rng, m=MAX_PARTICLES):
+        dim = target.dim
+        n_normal = m // 2 if dim <= _COMPARED_UP_TO else m
+        z = rng.standard_normal((m, dim))
+        z[n_normal:] = rng.standard_cauchy((m - n_normal, dim))
+        points = z if target.start is None else target.start.forward(z)
+        self.draws = target._forward(points)
+        log_ratio = target.log_density(points) - target.log_start(points)
+        log_ratio = np.nan_to_num(log_ratio, nan=-np.inf)
+        # Densities relative to that of the start.
+        share = n_normal / m
+        with np.errstate(divide="ignore"):
+            log_mixture = np.logaddexp(np.log(share), np.log1p(-share) + _log_cauchy_over_normal(z))
+        log_weights = log_ratio - log_mixture
+        weights = np.exp(log_weights - log_weights.max())
+        self.weights = weights / weights.sum()
+        self.efficiency = (1.0 / np.sum(self.weights**2) / m) ** (1.0 / dim)
+        low, high = np.quantile(log_ratio[:n_normal], [0.25, 0.75])
+        self.mismatch = (high - low) / 1.349 / np.sqrt(dim) if np.isfinite(low) else np.inf
+
+    def contradicted(self, particles, weights):
+        """Coordinates in which particles are not where the weighted draws say.
+
+        They are compared by the share of particles below the 10, 50 and 90 % points, and by the
+        distance of the outer two. A difference counts when it is large in itself, against the
+        error of the draws and for so few particles. In more than ten coordinates none does.
+
+        Parameters
+        ----------
+        particles : ndarray of shape (k, dim)
+        weights : ndarray of shape (k,)
+
+        Returns
+        -------
+        ndarray of bool, shape (dim,)
+        """
+        if particles.shape[1] > _COMPARED_UP_TO:
+            return np.zeros(particles.shape[1], dtype=bool)
+        error = 4.0 * np.sqrt(np.sum(self.weights**2))
+        low, middle, high = weighted_quantile(self.draws, self.weights, _LEVELS)
+        shares = [weights @ (particles < point) for point in (low, middle, high)]
+        shift = np.abs(np.stack(shares) - _LEVELS[:, None]).max(axis=0)
+        least, _, most = weighted_quantile(particles, weights, _LEVELS)
+        stretch = np.abs(np.log((most - least) / (high - low)))
+        coarse = np.sum(weights**2)  # a share moves by that much from one particle to the next
+        too_far = np.linalg.norm([MAX_SHIFT, 0.5 * error, coarse])
+        too_wide = np.linalg.norm([MAX_STRETCH, error, 4.0 * coarse])
+        return (shift > too_far) | ~(stretch <= too_wide)
+
+
+def _log_cauchy_over_normal(z):
+    """Log ratio of two densities, both of independent coordinates, at each row of ``z``."""
+    constant = 0.5 * np.log(2.0 / np.pi)
+    return np.sum(constant + 0.5 * z**2 - np.log1p(z**2), axis=1)
 
 
 @dataclass

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._parallel import make_map, one_thread
 from .._random import as_generator
+from .._validation import about
 from ..posterior import ParticlePosterior
 from ..targets import (
     ControlVariate,
@@ -21,11 +22,41 @@ from ..targets import (
     line_shifts,
     supports,
 )
+from ..targets.base import NotANumber
 from ..targets.newton import DIAGONAL_ABOVE, gaussian_surrogate
 from ..targets.one_sided import SHIFT
-from ._check import MAX_MISMATCH, MAX_PARTICLES, start_mismatch, stein_residuals
+from ._check import MAX_MISMATCH, MAX_PARTICLES, MIN_EFFICIENCY, StartDraws, stein_residuals
 from ._registry import resolve_engine
 from .base import lacking
+
+MAX_ROUNDING = 0.1  # of the log density: engines tell particles apart by differences of about 1
+
+
+class _Progress:
+    """Where a run is, for the message of an error from the target or from linear algebra."""
+
+    def __init__(self, name, callback):
+        self._name, self._callback = name, callback
+        self._stage = "in the search for the mode"
+
+    def __call__(self, iteration, total, make_posterior, info):
+        self._stage = f"after iteration {iteration} of {total} of {self._name}"
+        return self._callback is not None and self._callback(iteration, total, make_posterior, info)
+
+    def begin(self):
+        self._stage = f"in the first iteration of {self._name}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if isinstance(error, NotANumber):
+            error.args = (f"{error} ({self._stage}).",)
+        elif isinstance(error, LinAlgError):
+            raise FloatingPointError(
+                f"a matrix is singular {self._stage} ({error}); bring features and weights to "
+                "moderate sizes, or use a tighter prior."
+            ) from error
 
 
 @dataclass
@@ -63,6 +94,13 @@ def find_frame(target):
             "prior."
         )
     gaussian = laplace.bijection
+    rounding = np.spacing(np.abs(target.log_density(laplace.mode[None])[0]))
+    if not rounding < MAX_ROUNDING:
+        _warn(
+            f"near its mode the log density is so large that differences of {rounding:.1g} are "
+            "lost to rounding; reduce sample_weight, or leave out a constant term."
+        )
+        return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
     if target.dim > DIAGONAL_ABOVE:
         _warn(
             f"with {target.dim} coordinates whitening is diagonal; correlated coefficients will "
@@ -110,7 +148,10 @@ def infer(
     Raises
     ------
     ValueError
-        If the target lacks something that the engine needs, or ``init`` has the wrong shape.
+        If the target lacks something that the engine needs, ``init`` has the wrong shape, or the
+        log density is finite at none of the particles found.
+    TypeError
+        If ``target`` is none, or a class instead of an instance.
     FloatingPointError
         If the run diverges.
 
@@ -128,6 +169,13 @@ def infer(
     >>> bool(np.all(np.abs(posterior.mean()) < 0.1))
     True
     """
+    if isinstance(target, type) or not (hasattr(target, "dim") and hasattr(target, "log_density")):
+        raise TypeError(
+            f"target must be a log density such as LogDensity(log_density, score, dim=2), got "
+            f"{target!r}."
+        )
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function, got {callback!r}.")
     engine = resolve_engine(inference)
     name = type(engine).__name__
     missing = lacking(engine, target)
@@ -139,14 +187,17 @@ def infer(
     previous = init if isinstance(init, ParticlePosterior) else None
     if init is not None:
         init = _equally_weighted(previous) if previous is not None else init
-        init = np.atleast_2d(np.asarray(init, dtype=float))
+        with about("init"):
+            init = np.atleast_2d(np.asarray(init, dtype=float))
         if init.ndim != 2 or init.shape[1] != target.dim or not len(init):
             raise ValueError(f"init must have shape (m, {target.dim}), got {init.shape}.")
         if not np.isfinite(init).all():
             raise ValueError("init must be finite; it holds NaN or infinity.")
     rng = as_generator(random_state)
+    progress = _Progress(name, callback)
     # Where an engine strays into overflow its steps are rejected; what is left is refused below.
-    with one_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    overflow_allowed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    with one_thread(), overflow_allowed, progress:
         frame = find_frame(target) if supports(target, "score") else None
         working = _wrap(target, engine, frame)
         if init is not None:
@@ -155,8 +206,8 @@ def infer(
             _require_same_density(previous, target)
             if getattr(engine, "continues", False):
                 init = ParticlePosterior(init, state=previous.state)
-        if callback is not None:
-            callback = _in_own_coordinates(callback, working, target.names)
+        callback = _in_own_coordinates(progress, working, target.names)
+        progress.begin()
         posterior = engine.run(working, rng, init=init, map=make_map(n_jobs), callback=callback)
         _score(posterior, working, target)
         posterior = _bring_back(posterior, working, target.names)
@@ -165,12 +216,13 @@ def infer(
                 f"{name} diverged: its particles are not finite; reduce the engine's step size, or "
                 "scale the features."
             )
+        _require_density(posterior, name)
         posterior.whitening = None if frame is None else frame.bijection
         if frame is not None:
-            mismatch = None
+            start = None
             if (init is None or previous is not None) and _stays_near_start(engine, target):
-                mismatch = start_mismatch(working, rng.spawn(1)[0])
-            _check(posterior, target, engine, frame, mismatch)
+                start = StartDraws(working, rng.spawn(1)[0])
+            _check(posterior, target, engine, frame, start)
     if not posterior.converged:
         _warn(f"{name}: {posterior.diagnostics.get('message', 'the run did not converge')}")
     return posterior
@@ -313,11 +365,25 @@ def _score(posterior, working, target):
         posterior.log_densities = posterior.scores = None
 
 
+def _require_density(posterior, name):
+    """Refuse particles that are all where the density is 0, and warn of some that are."""
+    if posterior.log_densities is None:
+        return
+    outside = posterior.weights @ ~np.isfinite(posterior.log_densities)
+    if outside > 1.0 - 1e-9:
+        raise ValueError(
+            f"log_density is finite at no particle of {name}; check the function, or start where "
+            "the density is positive (initial, init)."
+        )
+    if outside > 0.0:
+        _warn(f"{name}: {outside:.0%} of the particles are where the density is 0.")
+
+
 def _stays_near_start(engine, target):
     return hasattr(engine, "stays_near_start") and engine.stays_near_start(target)
 
 
-def _check(posterior, target, engine, frame, mismatch):
+def _check(posterior, target, engine, frame, start):
     """Warn where the posterior misses Stein's identities, or is known to be out of reach."""
     names = np.array(target.names)
     many = posterior.scores is None and len(posterior) > MAX_PARTICLES
@@ -337,14 +403,23 @@ def _check(posterior, target, engine, frame, mismatch):
         )
     if residuals.flagged.any():
         reasons.append(f"Stein's identities fail for {_listed(names[residuals.flagged])}")
-    posterior.diagnostics["flagged"] = names[residuals.flagged]
-    if mismatch is not None:
-        posterior.diagnostics["start_mismatch"] = mismatch
-        if mismatch > MAX_MISMATCH:
+    flagged = residuals.flagged
+    if start is not None:
+        contradicted = start.contradicted(posterior.particles, posterior.weights)
+        flagged = flagged | contradicted
+        if contradicted.any():
+            reasons.append(
+                f"importance-weighted draws are spread otherwise in {_listed(names[contradicted])}"
+            )
+        posterior.diagnostics["start_mismatch"] = start.mismatch
+        posterior.diagnostics["start_efficiency"] = start.efficiency
+        if start.mismatch > MAX_MISMATCH or start.efficiency < MIN_EFFICIENCY:
             reasons.append(
                 "the posterior is far from the Gaussian start that the engine leans on (mismatch "
-                f"{mismatch:.1f}, above {MAX_MISMATCH}); use pmfvb or ksd-mcmc, or a tighter prior"
+                f"{start.mismatch:.1f}, at most {MAX_MISMATCH}; efficiency {start.efficiency:.2f}, "
+                f"at least {MIN_EFFICIENCY}); use pmfvb or ksd-mcmc, or a tighter prior"
             )
+    posterior.diagnostics["flagged"] = names[flagged]
     if reasons:
         _warn(
             f"{type(engine).__name__}: the posterior is likely to be wrong: {'; '.join(reasons)}. "

@@ -125,7 +125,7 @@ def require_finite(values, what, iteration, last):
     if bad.any():
         error = FloatingPointError(
             f"{what} of particle {np.flatnonzero(bad)[0]} is not finite at iteration {iteration}; "
-            "reduce the engine's step size, or check the log density there."
+            "reduce learning_rate, use whiten=True, or check the log density there."
         )
         error.history = last
         raise error

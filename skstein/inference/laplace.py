@@ -26,6 +26,9 @@ class LaplaceDraws(Engine):
         fraction of the draws, is below it.
     max_shift : float, default=0.15
         Warn when importance weights move a mean by more, in posterior standard deviations.
+    max_stretch : float, default=0.25
+        Warn when importance weights change a standard deviation by a larger factor than one plus
+        this, or its inverse.
     whiten, one_sided : bool, default=True
         Accepted for uniformity; ``one_sided=False`` gives the plain Gaussian.
 
@@ -41,17 +44,26 @@ class LaplaceDraws(Engine):
     _parameter_constraints = {
         "n_particles": N_PARTICLES[1:],
         "max_shift": [Interval(Real, 0, None, closed="left")],
+        "max_stretch": [Interval(Real, 0, None, closed="left")],
         "min_ess": [Interval(Real, 0, 1, closed="both")],
         "whiten": ["boolean"],
         "one_sided": ["boolean"],
     }
 
     def __init__(
-        self, n_particles=1000, *, min_ess=0.5, max_shift=0.15, whiten=True, one_sided=True
+        self,
+        n_particles=1000,
+        *,
+        min_ess=0.5,
+        max_shift=0.15,
+        max_stretch=0.25,
+        whiten=True,
+        one_sided=True,
     ):
         self.n_particles = n_particles
         self.min_ess = min_ess
         self.max_shift = max_shift
+        self.max_stretch = max_stretch
         self.whiten = whiten
         self.one_sided = one_sided
 
@@ -68,14 +80,19 @@ class LaplaceDraws(Engine):
         weights = np.exp(log_weights - log_weights.max())
         weights /= weights.sum()
         fraction = 1.0 / np.sum(weights**2) / m
-        shift = np.abs(weights @ z)
-        certain = shift > 4.0 * np.sqrt(weights**2 @ z**2)
-        worst = np.max(shift, where=certain, initial=0.0)
+        mean = weights @ z
+        worst = _largest_certain(np.abs(mean), np.sqrt(weights**2 @ z**2))
+        square = (z - mean) ** 2
+        variance = weights @ square
+        error = np.sqrt(weights**2 @ (square - variance) ** 2) / (2.0 * variance)
+        stretch = np.expm1(_largest_certain(np.abs(0.5 * np.log(variance)), error))
         problems = []
         if fraction < self.min_ess:
             problems.append(f"keep an effective sample of {fraction:.0%} of the draws")
         if worst > self.max_shift:
             problems.append(f"move a mean by {worst:.2f} standard deviations")
+        if stretch > self.max_stretch:
+            problems.append(f"change a standard deviation by a factor of {1.0 + stretch:.2f}")
         posterior = ParticlePosterior(
             theta,
             log_densities=value,
@@ -83,6 +100,7 @@ class LaplaceDraws(Engine):
             diagnostics={
                 "importance_ess": fraction,
                 "shift": worst,
+                "stretch": stretch,
                 "message": "importance weights from the Gaussian at the mode to the posterior "
                 f"{' and '.join(problems)}: the Gaussian is a poor approximation; use another "
                 "engine.",
@@ -92,3 +110,8 @@ class LaplaceDraws(Engine):
         if callback is not None:
             callback(1, 1, lambda: posterior, {"importance_ess": fraction})
         return posterior
+
+
+def _largest_certain(size, error):
+    """The largest entry that is more than four standard errors; 0 where none is."""
+    return np.max(size, where=size > 4.0 * error, initial=0.0)

@@ -80,12 +80,13 @@ def _positive_factor(hessian):
     scale = np.where(scale > 0, scale, scale.max() if scale.any() else 1.0)
     damping = 0.0
     while True:
+        raised = hessian + np.diag(damping * scale)
+        if damping > 1e12 or not np.isfinite(raised).all():
+            raise LinAlgError("no multiple of its diagonal makes the Hessian positive definite.")
         try:
-            return cho_factor(hessian + np.diag(damping * scale), lower=True), damping
+            return cho_factor(raised, lower=True), damping
         except LinAlgError:
             damping = max(1e-3, 4 * damping)
-            if damping > 1e12:
-                raise
 
 
 def _scale_tril(hessian):

@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import cauchy, norm
+from sklearn.exceptions import ConvergenceWarning
 
-from skstein.inference._check import stein_residuals
+from skstein import LogDensity, infer
+from skstein.inference import SVGD
+from skstein.inference._check import StartDraws, stein_residuals
+from skstein.targets import Transformed
 
 REPLICATES = 200
 
@@ -107,3 +112,71 @@ def test_small_errors_are_let_pass(rng):
 def test_particles_without_any_spread_are_flagged():
     z = np.zeros((50, 2))
     assert stein_residuals(z, -z, equal(50)).flagged.all()
+
+
+def start_draws(log_density, dim, rng):
+    target = LogDensity(lambda z: log_density(z).sum(axis=1), dim=dim)
+    return StartDraws(Transformed(target, None), rng)
+
+
+def log_normal(z):
+    return -0.5 * z**2
+
+
+def log_cauchy(z):
+    return -np.log1p(z**2)
+
+
+@pytest.mark.parametrize("dim", [1, 3, 10])
+def test_weighted_draws_have_the_moments_of_their_target(dim, rng):
+    """Normal with mean 1/2 and standard deviation 3/4; five standard errors of the draws."""
+    start = start_draws(lambda z: -0.5 * ((z - 0.5) / 0.75) ** 2, dim, rng)
+    error = 5 * np.sqrt(np.sum(start.weights**2))
+    mean = start.weights @ start.draws
+    assert_allclose(mean, 0.5, atol=0.75 * error)
+    assert_allclose(start.weights @ (start.draws - mean) ** 2, 0.75**2, atol=np.sqrt(2) * error)
+
+
+@pytest.mark.parametrize("dim", [1, 10, 11, 50])
+def test_a_target_that_is_the_start_does_not_mismatch(dim, rng):
+    start = start_draws(log_normal, dim, rng)
+    assert start.mismatch < 1e-9
+    assert start.efficiency > 0.8
+
+
+@pytest.mark.parametrize(("log_density", "law"), [(log_normal, norm), (log_cauchy, cauchy)])
+@pytest.mark.parametrize("dim", [1, 5])
+def test_particles_at_the_quantiles_are_rarely_contradicted(log_density, law, dim, rng):
+    """As for Stein's residuals above; what varies is the draws they are compared with."""
+    quantiles = law.ppf((np.arange(100) + 0.5) / 100)
+    particles = np.stack([rng.permutation(quantiles) for _ in range(dim)], axis=1)
+    contradicted = 0
+    for _ in range(REPLICATES):
+        start = start_draws(log_density, dim, rng)
+        contradicted += start.contradicted(particles, equal(100)).any()
+    assert contradicted <= REPLICATES / 20
+
+
+@pytest.mark.parametrize("change", [lambda x: 0.6 * x, lambda x: 1.8 * x, lambda x: x + 0.6])
+def test_particles_elsewhere_are_contradicted_in_their_coordinate(change, rng):
+    start = start_draws(log_normal, 4, rng)
+    particles = rng.standard_normal((1000, 4))
+    particles[:, 2] = change(particles[:, 2])
+    assert start.contradicted(particles, equal(1000)).tolist() == [False, False, True, False]
+
+
+def test_missing_tails_are_contradicted(rng):
+    """Particles of the normal that satisfies Stein's identities of a Cauchy density."""
+    start = start_draws(log_cauchy, 1, rng)
+    z = norm.ppf((np.arange(100) + 0.5) / 100)
+    z = z / np.sqrt(np.mean(2 * z**2 / (1 + z**2)))
+    assert start.contradicted(z[:, None], equal(100)).all()
+
+
+def test_svgd_that_stops_too_early_is_not_silent(seed):
+    """A Cauchy density, from whose core the particles take some thousand iterations to spread."""
+    target = LogDensity(
+        lambda t: log_cauchy(t).sum(axis=1), score=lambda t: -2 * t / (1 + t**2), dim=1
+    )
+    with pytest.warns(ConvergenceWarning, match=r"importance-weighted draws are spread otherwise"):
+        infer(target, SVGD(max_iter=20), random_state=seed)

@@ -171,6 +171,7 @@ def test_fwss_finds_a_gaussian_from_every_start(init, rng, seed):
     assert np.abs((inverse @ posterior.cov() @ inverse.T).diagonal() - 1).max() < 0.15
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_fwss_places_as_many_particles_as_the_tolerance_needs(rng, seed):
     target, *_ = gaussian(rng, 2)
     sizes = [
