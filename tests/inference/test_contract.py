@@ -331,7 +331,7 @@ def test_engines_are_resolved_by_name_or_cloned():
         *((ENGINES[name](whiten="yes"), "whiten") for name in ENGINES),
         *((ENGINES[name](one_sided=2), "one_sided") for name in ENGINES),
         (PMD(init="map"), "init"),
-        (PMD(strategy="hybrid"), "strategy"),
+        (PMD(strategy="both"), "strategy"),
         (PMD(max_iter=0), "max_iter"),
         (PMD(batch_size=0), "batch_size"),
         (PMD(n_sweeps=-1), "n_sweeps"),
