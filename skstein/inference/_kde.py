@@ -83,7 +83,7 @@ def grouped_draws(theta, weights, n_draws, rng, bandwidth=None):
         members, parents = labels == label, chosen[labels[chosen] == label]
         share = weights[members] / weights[members].sum()
         mean = share @ theta[members]
-        factor = _factor(theta[members] - mean, share)
+        factor = _factor(theta[members] - mean, share, np.abs(mean).max())
         noise = rng.standard_normal((len(parents), dim)) @ factor.T
         centred = np.sqrt(1.0 - h**2) * (theta[parents] - mean) + h * noise
         shift, matrix = _matching(centred, factor)
@@ -157,12 +157,16 @@ def _matching(centred, factor):
     return shift, solve_triangular(found, factor.T, lower=True, trans="T").T
 
 
-def _factor(centred, weights):
-    """Lower Cholesky factor of the weighted covariance, with a ridge when it is singular."""
+def _factor(centred, weights, size=0.0):
+    """Lower Cholesky factor of the weighted covariance, with a ridge when it is singular.
+
+    Particles that do not differ are taken to, by what is small against their ``size``.
+    """
     covariance = centred.T @ (weights[:, None] * centred)
     ridge = 0.0
     while True:
         try:
             return cholesky(covariance + ridge * np.eye(len(covariance)), lower=True)
         except LinAlgError:
-            ridge = max(1e-10 * max(np.trace(covariance) / len(covariance), 1e-300), 10 * ridge)
+            least = max(1e-10 * np.trace(covariance) / len(covariance), (1e-8 * size) ** 2, 1e-300)
+            ridge = max(least, 10 * ridge)
