@@ -1,0 +1,308 @@
+"""`partial_fit`: a stream of rows against all of them at once, and scikit-learn's conventions."""
+
+import pickle
+import tracemalloc
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+
+from skstein import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianProbitRegression,
+    predictive,
+)
+from skstein.inference import ENGINES, PMD, LaplaceDraws
+from skstein.targets import LogisticTarget
+from skstein.targets.newton import laplace_approximation
+
+pytestmark = pytest.mark.slow
+
+quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+CASES = {
+    "linear": (BayesianLinearRegression, None),
+    "logistic": (BayesianLogisticRegression, 2),
+    "softmax": (BayesianLogisticRegression, 3),
+    "probit": (BayesianProbitRegression, 2),
+    "one-vs-rest": (BayesianProbitRegression, 3),
+}
+every_case = pytest.mark.parametrize("case", CASES)
+
+
+def data(case, n, rng, p=2):
+    X = 5.0 + 2.0 * rng.normal(size=(n, p))
+    latent = (X - 5.0) @ np.linspace(0.5, -0.5, p)
+    if case == "linear":
+        return X, 100.0 + latent + rng.normal(size=n)
+    noise = rng.logistic(size=n)
+    return X, np.digitize(latent + noise, [0.0] if CASES[case][1] == 2 else [-1.0, 1.0])
+
+
+def make(case, n_particles=400, seed=0, **params):
+    Estimator, _ = CASES[case]
+    engine = PMD(n_particles, n_sweeps=20, **params)
+    return Estimator(engine, random_state=seed)
+
+
+def feed(model, X, y, cuts, sample_weight=None):
+    """`partial_fit` with the rows between the cuts."""
+    options = {} if isinstance(model, BayesianLinearRegression) else {"classes": np.unique(y)}
+    for start, stop in pairwise(cuts):
+        weights = None if sample_weight is None else sample_weight[start:stop]
+        model.partial_fit(X[start:stop], y[start:stop], sample_weight=weights, **options)
+    return model
+
+
+@every_case
+@quiet
+def test_a_stream_is_near_a_fit_of_all_rows(case, rng, seed):
+    """Some tenths of a standard deviation; the second half left out would widen it by 40 %."""
+    X, y = data(case, 1200, rng)
+    X = StandardScaler().fit_transform(X)
+    y = (y - 100.0) / 1.5 if case == "linear" else y
+    fitted, streamed = (
+        make(case, 1000, seed).set_params(standardize=False, inference__init="laplace")
+        for _ in range(2)
+    )
+    fitted.fit(X, y)
+    feed(streamed, X, y, [0, 600, 800, 1200])
+    sd = fitted.posterior_.std()
+    gap = (streamed.posterior_.mean() - fitted.posterior_.mean()) / sd
+    assert np.sqrt(np.mean(gap**2)) < 0.6
+    assert_allclose(streamed.posterior_.std() / sd, 1.0, atol=0.25)
+
+
+@every_case
+@quiet
+def test_the_first_rows_standardise_the_stream(case, rng):
+    """The same particles as of rows that a scaler fitted to the first ones has transformed."""
+    X, y = data(case, 400, rng)
+    streamed = feed(make(case), X, y, [0, 200, 400])
+    scaler = StandardScaler().fit(X[:200])
+    shift, scale = (y[:200].mean(), y[:200].std()) if case == "linear" else (0, 1)
+    scaled = make(case).set_params(standardize=False)
+    feed(scaled, scaler.transform(X), (y - shift) / scale, [0, 200, 400])
+    coef = scaled.coef_ * scale / scaler.scale_
+    assert_allclose(streamed.coef_, coef, rtol=1e-6, atol=1e-8)
+    intercept = shift + scale * scaled.intercept_ - coef @ scaler.mean_
+    assert_allclose(streamed.intercept_, intercept, rtol=1e-6)
+
+
+@every_case
+@quiet
+def test_the_first_call_is_a_fit(case, rng):
+    X, y = data(case, 300, rng)
+    fitted = make(case).fit(X, y)
+    streamed = feed(make(case), X, y, [0, 300])
+    assert_array_equal(streamed.posterior_.particles, fitted.posterior_.particles)
+    assert streamed.n_iter_ == fitted.n_iter_
+
+
+@every_case
+@quiet
+def test_fit_and_partial_fit_after_each_other(case, rng):
+    """A fit begins anew; `partial_fit` after it goes on from its rows."""
+    X, y = data(case, 600, rng)
+    streamed = feed(make(case), X, y, [0, 300, 600])
+    other = make(case).fit(X[:300], y[:300])
+    feed(other, X, y, [300, 600])
+    assert_array_equal(other.posterior_.particles, streamed.posterior_.particles)
+    assert other.n_iter_ == streamed.n_iter_ == 11
+    streamed.fit(X[:300], y[:300])
+    again = make(case).fit(X[:300], y[:300])
+    assert_array_equal(streamed.posterior_.particles, again.posterior_.particles)
+
+
+@every_case
+@quiet
+def test_every_prediction_works_after_a_stream(case, rng):
+    X, y = data(case, 400, rng)
+    model = feed(make(case), X, y, [0, 200, 300, 400])
+    n, k = len(X), CASES[case][1]
+    assert model.predict(X).shape == (n,)
+    assert model.score(X, y) > 0.3
+    assert model.log_predictive(X, y).shape == (n,)
+    assert model.predict_interval(X).shape == ((n, 2) if k is None else (n, k, 2))
+    assert model.sample_predictive(X, 3, random_state=0).shape == (n, 3)
+    assert model.predict_uncertainty(X).total.shape == (n,)
+    assert predictive(model, X).mean().shape == ((n,) if k is None else (n, k))
+    if k is not None:
+        assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert model.inference_.n_particles == len(model.posterior_) == 400
+    assert model.n_iter_ == model.posterior_.n_iter == 12
+    assert model.n_features_in_ == 2
+    assert not hasattr(clone(model), "posterior_")
+
+
+@every_case
+@quiet
+def test_weights_equal_repetition_in_a_stream(case, rng):
+    X, y = data(case, 400, rng)
+    weights = rng.integers(0, 4, size=400)
+    rows = np.repeat(np.arange(400), weights)
+    cut = weights[:200].sum()
+    weighted = feed(make(case), X, y, [0, 200, 400], weights)
+    repeated = feed(make(case), X[rows], y[rows], [0, cut, len(rows)])
+    assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-7, atol=1e-8)
+    assert_allclose(weighted.coef_std_, repeated.coef_std_, rtol=1e-7)
+
+
+@every_case
+@quiet
+def test_sparse_chunks_are_dense_ones(case, rng):
+    X, y = data(case, 400, rng)
+    X[rng.random(X.shape) < 0.5] = 0.0
+    dense = feed(make(case), X, y, [0, 200, 400])
+    mixed = feed(make(case), sparse.csr_array(X), y, [0, 200])
+    feed(mixed, X, y, [200, 400])
+    assert_allclose(mixed.coef_, dense.coef_, rtol=1e-7, atol=1e-8)
+
+
+@quiet
+def test_a_pickle_goes_on_with_the_stream(rng):
+    X, y = data("logistic", 600, rng)
+    model = feed(make("logistic"), X, y, [0, 300])
+    other = feed(pickle.loads(pickle.dumps(model)), X, y, [300, 600])
+    assert_array_equal(
+        other.posterior_.particles, feed(model, X, y, [300, 600]).posterior_.particles
+    )
+
+
+@quiet
+def test_a_further_pass_makes_it_exact(rng, seed):
+    """Against many particles that have seen all rows at once, from another start."""
+    X, y = data("logistic", 2000, rng)
+    X = StandardScaler().fit_transform(X)
+    model = make("logistic", 2000, seed, n_total=2000).set_params(standardize=False)
+    for _ in range(2):
+        feed(model, X, y, [0, 400, 800, 1200, 1600, 2000])
+    reference = make("logistic", 4000, seed, init="laplace").set_params(standardize=False)
+    reference.fit(X, y)
+    gap = (model.posterior_.mean() - reference.posterior_.mean()) / reference.posterior_.std()
+    ess = 1 / np.sum(model.posterior_.weights**2)
+    assert np.abs(gap).max() < 5 * np.sqrt(1 / ess + 1 / 4000)
+
+
+@quiet
+def test_memory_is_that_of_a_chunk(rng):
+    """Ten times as many rows: the peak, and the estimator, stay as they are but for a history."""
+    peaks, sizes = [], []
+    for n_chunks in (4, 40):
+        model = make("logistic", 100)
+        stream = np.random.default_rng(0)
+        tracemalloc.start()
+        for _ in range(n_chunks):
+            X, y = data("logistic", 2000, stream, p=4)
+            model.partial_fit(X, y, classes=[0, 1])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        sizes.append(len(pickle.dumps(model)))
+    assert peaks[1] < 1.1 * peaks[0]
+    assert sizes[1] - sizes[0] < 36 * 100
+    assert sizes[1] < 0.5 * X.nbytes
+
+
+# What is refused, and what is warned of.
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_only_pmd_takes_further_rows(engine):
+    model = BayesianLogisticRegression(engine)
+    assert hasattr(model, "partial_fit") == (engine == "pmd")
+    assert hasattr(model.set_params(inference=ENGINES[engine]()), "partial_fit") == (
+        engine == "pmd"
+    )
+    if engine != "pmd":
+        with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as caught:
+            model.partial_fit([[0.0], [1.0]], [0, 1], classes=[0, 1])
+        assert 'such as inference="pmd"' in str(caught.value.__cause__)
+
+
+@quiet
+def test_classes_are_given_first_and_stay(rng):
+    X, y = data("logistic", 100, rng)
+    model = make("logistic")
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        model.partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"not in classes: \[1\]"):
+        model.partial_fit(X, y, classes=[0, 2])
+    with pytest.raises(ValueError, match="at least two classes"):
+        model.partial_fit(X[y == 0], y[y == 0], classes=[0])
+    model.partial_fit(X, y, classes=[1, 0])
+    assert_array_equal(model.classes_, [0, 1])
+    model.partial_fit(X[y == 1], y[y == 1])
+    with pytest.raises(ValueError, match=r"classes=\[0, 1, 2\] are not those of the rows before"):
+        model.partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match=r"not in classes: \[2\]"):
+        model.partial_fit(X, np.where(y == 1, 2, 0))
+    with pytest.raises(ValueError, match='"balanced" needs all rows at once'):
+        model.set_params(class_weight="balanced").partial_fit(X, y)
+
+
+@quiet
+def test_a_class_may_come_later(rng, seed):
+    X, y = data("softmax", 600, rng)
+    order = np.argsort(y == 2, kind="stable")
+    with pytest.warns(ConvergenceWarning, match=r"no sample of classes \[2\]"):
+        model = make("softmax", 1000, seed).partial_fit(X[order][:200], y[order][:200], [0, 1, 2])
+    assert model.predict_proba(X).shape == (600, 3)
+
+
+def test_poor_first_rows_are_reported(rng):
+    X, y = data("linear", 40, rng)
+    X[:, 1] = 7.0
+    with pytest.warns(ConvergenceWarning, match="1 constant features, which are never scaled"):
+        make("linear").partial_fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"3 rows for 4 coordinates.*, some hundreds"):
+        make("linear").partial_fit(X[:3], y[:3])
+    sparse_X = sparse.csr_array(np.where(X > 6, X, 0.0) * [1.0, 0.0])
+    with pytest.warns(ConvergenceWarning, match="1 constant features"):
+        make("linear").partial_fit(sparse_X, y)
+
+
+@quiet
+def test_a_posterior_of_another_engine_is_not_gone_on_from(rng):
+    X, y = data("linear", 100, rng)
+    model = BayesianLinearRegression(LaplaceDraws(), random_state=0).fit(X, y)
+    model.set_params(inference=PMD(100))
+    with pytest.raises(ValueError, match="was not made by PMD, which cannot go on from it"):
+        model.partial_fit(X, y)
+    model.fit(X, y).partial_fit(X, y)
+
+
+@quiet
+def test_a_failed_call_leaves_the_stream_as_it_was(rng):
+    X, y = data("linear", 300, rng)
+    model = feed(make("linear", n_total=250), X, y, [0, 200])
+    before = model.posterior_
+    with pytest.raises(ValueError, match="n_total=250 rows, of which 50 are left"):
+        model.partial_fit(X[200:], y[200:])
+    with pytest.raises(ValueError, match="X has 1 features"):
+        model.partial_fit(X[200:, :1], y[200:])
+    assert model.posterior_ is before
+    model.partial_fit(X[200:250], y[200:250])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("p", "bound"), [(3, 0.15), (9, 0.25)])
+@quiet
+def test_a_million_rows(p, bound, seed):
+    """After one further pass, against the mode: at this size the posterior is normal."""
+    n, chunk = 1_000_000, 10_000
+    rng = np.random.default_rng(seed)
+    beta = rng.normal(size=p)
+    X = rng.normal(size=(n, p))
+    y = (X @ beta + rng.logistic(size=n) > 0).astype(int)
+    model = BayesianLogisticRegression(PMD(n_total=n), standardize=False, random_state=seed)
+    for _ in range(2):
+        for start in range(0, n, chunk):
+            model.partial_fit(X[start : start + chunk], y[start : start + chunk], classes=[0, 1])
+    laplace = laplace_approximation(LogisticTarget(X, y))
+    gap = (model.posterior_.mean() - laplace.mode) / np.sqrt(laplace.variances())
+    assert np.sqrt(np.mean(gap**2)) < bound
