@@ -27,13 +27,13 @@ class WeightedParticles:
         Its log density there.
     resampled : bool
         Whether degenerate weights are met by resampling from a kernel density estimate.
-    min_ess : float, default=0.8
+    min_ess : float, default=0.7
         Share of the particles that the effective sample size may fall to before that.
     draws : callable, default=grouped_draws
         ``draws(theta, weights, n_draws, rng)``, the estimate's draws and density.
     """
 
-    def __init__(self, theta, log_q, resampled, *, min_ess=0.8, draws=grouped_draws):
+    def __init__(self, theta, log_q, resampled, *, min_ess=0.7, draws=grouped_draws):
         self.theta, self.log_q, self.resampled = theta, log_q, resampled
         self.min_ess, self.draws = min_ess, draws
         self.log_weights = _equal(len(theta))
@@ -172,7 +172,8 @@ def _carry(state, log_change, rng):
         state.advance(change, piece)
         change = change * (1.0 - piece)
         left = left * (1.0 - piece)
-        if state.resampled and state.ess() < state.min_ess * len(state.theta):
+        # A piece that was bounded ends on the edge, and rounding must not decide on which side.
+        if state.resampled and state.ess() < (state.min_ess + 1e-6) * len(state.theta):
             state.replace(state.draws, state.n_particles, rng)
             if left >= _NEGLIGIBLE:
                 change = log_change(left)

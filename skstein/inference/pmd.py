@@ -11,9 +11,9 @@ from the paper's algorithm 1, each found necessary:
 
 - the step size is ``g_t = 2 / (t - 1 + 2 n / b)``, so that the first step applies each datum at
   most once; the power of the likelihood reached, ``1 - prod(1 - g)``, is reported;
-- a step that takes more than a fifth of the effective sample size is split exactly;
+- a step that would take more than 0.3 of the effective sample size is split exactly;
 - minibatches are reshuffled epochs without replacement: with replacement the noise stays;
-- particles are resampled (systematically) only when the effective sample size falls below 0.8 m,
+- particles are resampled (systematically) only when the effective sample size falls below 0.7 m,
   not at every step;
 - draws from the kernels keep the mean and covariance of the particles, group by group (`_kde.py`);
   from round kernels each draw inflates the variance;
@@ -76,7 +76,7 @@ class PMD(Engine):
         Rows in a step, in reshuffled epochs; all rows by default.
     replacement : bool, default=False
         Draw the rows of a batch with replacement, as published. Its noise does not vanish.
-    min_ess : float, default=0.8
+    min_ess : float, default=0.7
         Draw particles anew when their effective sample size falls below this share of their
         number, and split steps under which it would fall by more. With 1 they are drawn anew at
         every step, and no step is split, as published.
@@ -145,7 +145,7 @@ class PMD(Engine):
         max_iter=10,
         batch_size=None,
         replacement=False,
-        min_ess=0.8,
+        min_ess=0.7,
         kernel="grouped",
         bandwidth=None,
         n_weighted=None,
@@ -216,10 +216,15 @@ class PMD(Engine):
             size = n if rows is None else len(rows)
             step_size = self._step_size(t, n / size)
             pieces = mirror_step(state, partial(log_posterior, rows=rows), step_size, rng)
+            if pieces == MAX_PIECES:
+                # The next steps would be no shorter.
+                problems.append(
+                    f"it stopped at step {t}, which was not done after {MAX_PIECES} pieces: use "
+                    'init="laplace", or a prior nearer to the posterior'
+                )
+                break
             power += (1.0 - power) * step_size
             n_visited += size
-            if pieces == MAX_PIECES:
-                problems.append(f"step {t} was not done after {MAX_PIECES} pieces")
             info = history.add(
                 ess=state.ess(), power=power, n_resampled=state.n_resampled, n_visited=n_visited
             )
@@ -346,6 +351,11 @@ class PMD(Engine):
             return target.draws_of(self.init, rng, m)
         if start == "prior":
             theta = target.sample_prior(rng, m)
+            if not np.isfinite(theta).all():
+                raise FloatingPointError(
+                    "the prior's draws are not finite: its tails are too heavy to start from it; "
+                    'use init="laplace", or a prior with lighter tails.'
+                )
             return theta, target.log_prior(theta)
         df = _DF if start == "student-t" else None
         theta = target.sample_start(rng, m, df)
