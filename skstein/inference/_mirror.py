@@ -11,7 +11,7 @@ import numpy as np
 
 from ._kde import grouped_draws, systematic
 
-MAX_PIECES = 1000
+MAX_PIECES = 300
 _NEGLIGIBLE = 1e-3  # share of a step that may be left out when kernels keep it from being completed
 LEAST_ESS = 0.1  # of weighted particles, below which to complain
 

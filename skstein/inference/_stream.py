@@ -169,4 +169,5 @@ class Stream:
             "n_resampled": max(part.n_resampled for part in self.parts),
             "n_visited": self.n_seen,
         }
-        self.history = {key: np.append(self.history[key], value) for key, value in numbers.items()}
+        before = self.history or dict.fromkeys(numbers, ())  # a run that stopped at once has none
+        self.history = {key: np.append(before[key], value) for key, value in numbers.items()}
