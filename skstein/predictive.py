@@ -172,6 +172,13 @@ class Predictive(ABC):
             nats; or variances of the outcome, in squared units of y, nan where `mean` is.
         """
 
+    @abstractmethod
+    def _by_particle(self):
+        """Yield (means, weights) of blocks of rows: what each particle expects.
+
+        Means are class probabilities, of shape (n, m, n_classes), or means of the outcome, (n, m).
+        """
+
     def _transformed(self, transformer):
         """The predictive of ``transformer.inverse_transform`` of the outcome."""
         raise TypeError(
@@ -209,6 +216,10 @@ class _ClassProbabilities(_Direct):
 
         return self.estimator._over_rows(self.X, std)
 
+    def _by_particle(self):
+        for _, logits, weights in self.estimator._row_outputs(self.X):
+            yield _probabilities(logits), weights
+
 
 class _Outcome(_Direct):
     def mean(self):
@@ -216,6 +227,10 @@ class _Outcome(_Direct):
 
     def std(self):
         return self.estimator.predict(self.X, return_std=True)[1]
+
+    def _by_particle(self):
+        for _, (means, _), weights in self.estimator._row_noises(self.X):
+            yield means, weights
 
     def _transformed(self, transformer):
         if self.estimator._n_outputs > 1:
@@ -263,6 +278,10 @@ class _TransformedOutcome(Predictive):
     def uncertainty(self):
         _, explained, noise = self._moments()
         return Bunch(total=explained + noise, aleatoric=noise, epistemic=explained)
+
+    def _by_particle(self):
+        for _, (means, variances), weights in self.outcome.estimator._row_noises(self.outcome.X):
+            yield self._particle_moments(means, np.sqrt(variances))[1], weights
 
     def _transformed(self, transformer):
         return _TransformedOutcome(self.outcome, (*self.transformers, transformer))

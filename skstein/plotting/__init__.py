@@ -1,0 +1,22 @@
+"""Displays: what a posterior says, and how it was found, as figures in scikit-learn's manner.
+
+A display holds plain arrays, made by ``from_estimator`` (or ``from_posterior``, where a posterior
+is enough) and drawn by ``plot``, on axes of one's own or on new ones. Estimators may be inside a
+pipeline, a search or a transformed target, wherever `skstein.predictive` reaches.
+
+matplotlib is imported when something is drawn, never before.
+"""
+
+from .history import HistoryDisplay
+from .ksd_path import KSDPathDisplay
+from .posterior_interval import PosteriorIntervalDisplay
+from .predictive_interval import PredictiveIntervalDisplay
+from .uncertainty import UncertaintyDisplay
+
+__all__ = [
+    "HistoryDisplay",
+    "KSDPathDisplay",
+    "PosteriorIntervalDisplay",
+    "PredictiveIntervalDisplay",
+    "UncertaintyDisplay",
+]

@@ -1,0 +1,82 @@
+"""What the displays share: colours, axes, and a look inside what holds an estimator."""
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+# The palette of Okabe & Ito, which colour-blind readers can tell apart.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+GREY = "0.45"
+
+
+def inside(estimator):
+    """The fitted estimator of skstein inside pipelines, searches and transformed targets."""
+    given = estimator
+    while not hasattr(estimator, "posterior_"):
+        if isinstance(estimator, Pipeline):
+            estimator = estimator[-1]
+            continue
+        for attribute in ("best_estimator_", "regressor_", "estimator_", "estimator"):
+            if hasattr(estimator, attribute):
+                estimator = getattr(estimator, attribute)
+                break
+        else:
+            if type(estimator).__module__.startswith("skstein"):
+                check_is_fitted(estimator)
+            raise TypeError(
+                "a display needs a fitted estimator of skstein, alone or in a pipeline, a search "
+                f"or a transformed target; found {type(given).__name__}."
+            )
+    return estimator
+
+
+def positions(names, known):
+    """Where ``names`` are among the known ones; None stands for all of them."""
+    known = list(known)
+    if names is None:
+        return list(range(len(known)))
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(
+            f"names has {unknown[0]!r}, but there are {', '.join(map(str, known[:10]))}"
+            f"{', ...' if len(known) > 10 else ''}."
+        )
+    return [known.index(name) for name in names]
+
+
+def new_axes(ax, **kwargs):
+    """Axes to draw on, and their figure."""
+    if ax is None:
+        ax = pyplot().subplots(layout="constrained", **kwargs)[1]
+    return ax, ax.figure
+
+
+def stacked_axes(ax, n):
+    """``n`` axes, one below the other, and their figure."""
+    if ax is None:
+        figure = pyplot().figure(figsize=(6.4, 0.6 + 1.5 * n), layout="constrained")
+        return np.atleast_1d(figure.subplots(n, 1)), figure
+    axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+    if len(axes) == 1 and n > 1:
+        (place,) = axes
+        place.set_axis_off()
+        grid = place.get_subplotspec().subgridspec(n, 1, hspace=0.6)
+        axes = np.array([place.figure.add_subplot(cell) for cell in grid])
+    if len(axes) != n:
+        raise ValueError(f"ax must be one, or {n}, one for each panel; got {len(axes)}.")
+    return axes, axes[0].figure
+
+
+def wide(values):
+    """Whether values span so much that they need a logarithmic axis."""
+    values = values[~np.isnan(values)]
+    return len(values) > 0 and values.min() > 0.0 and values.max() > 20.0 * values.min()
+
+
+def pyplot():
+    """matplotlib, as late as possible."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError('displays need matplotlib: pip install "skstein[plot]"') from error
+    return plt

@@ -1,0 +1,196 @@
+"""What an engine recorded, and traces."""
+
+import numpy as np
+
+from ._common import COLORS, GREY, inside, positions, stacked_axes, wide
+
+_QUANTITIES = {
+    "acceptance": "acceptance rate",
+    "drift": "mean length of a step (posterior sd)",
+    "ess": "effective sample size of the weights",
+    "ksd": "kernel Stein discrepancy",
+    "n_accepted": "draws that ever entered",
+    "n_particles": "particles",
+    "n_resampled": "particles resampled",
+    "n_visited": "rows visited",
+    "power": "power of the likelihood",
+    "residual": "largest Stein residual (posterior sd)",
+    "rhat": "largest R-hat",
+    "score": "mean score",
+    "step_size": "step size",
+}
+
+
+class HistoryDisplay:
+    """What an engine recorded while it ran, a panel a quantity, and traces of coordinates.
+
+    Parameters
+    ----------
+    history : dict of str to ndarray
+        Values by iteration or round of the engine.
+    n_iter : int
+        Iterations made.
+    limits : dict of str to float, default=None
+        What a quantity has to fall below.
+    traces : dict of str to ndarray of shape (m,), default=None
+        Values of a coordinate, particle by particle.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib.axes.Axes
+        One a panel.
+    ax_ : matplotlib.axes.Axes
+        The first of them.
+    figure_ : matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skstein import BayesianLinearRegression
+    >>> from skstein.plotting import HistoryDisplay
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = BayesianLinearRegression("pmfvb", random_state=0).fit(X, y)
+    >>> display = HistoryDisplay.from_estimator(reg, quantities=["residual", "rhat"])
+    >>> [ax.get_title(loc="left") for ax in display.axes_]
+    ['largest Stein residual (posterior sd)', 'largest R-hat']
+    """
+
+    def __init__(self, history, n_iter, *, limits=None, traces=None):
+        self.history = history
+        self.n_iter = n_iter
+        self.limits = limits
+        self.traces = traces
+
+    @classmethod
+    def from_posterior(cls, posterior, *, quantities=None, names=(), ax=None, **kwargs):
+        """Draw the history of a posterior.
+
+        Parameters
+        ----------
+        posterior : ParticlePosterior
+        quantities : sequence of str, default=None
+            Keys of ``posterior.history``; all by default.
+        names : sequence of str, default=()
+            Coordinates whose trace is drawn: their values in the order of the particles, which is
+            that of the draws where particles are draws of a chain ("ksd-mcmc", "stein-points").
+        ax : matplotlib.axes.Axes or array of them, default=None
+            One a panel, or one whose place they share; new ones by default.
+        **kwargs : dict
+            Passed on to `plot`.
+
+        Returns
+        -------
+        HistoryDisplay
+
+        Raises
+        ------
+        ValueError
+            If there is nothing to draw, or a quantity or a coordinate is unknown.
+        """
+        return cls._of(posterior, None, quantities, names).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_estimator(cls, estimator, *, quantities=None, names=(), ax=None, **kwargs):
+        """Draw the history of a fit, with the limits that its engine had to meet.
+
+        Parameters
+        ----------
+        estimator : estimator instance
+            Fitted.
+        quantities, names, ax, **kwargs
+            As in `from_posterior`.
+
+        Returns
+        -------
+        HistoryDisplay
+
+        Raises
+        ------
+        TypeError
+            If there is no estimator of skstein inside.
+        ValueError
+            If there is nothing to draw, or a quantity or a coordinate is unknown.
+        """
+        estimator = inside(estimator)
+        engine = getattr(estimator, "inference_", None)
+        return cls._of(estimator.posterior_, engine, quantities, names).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def _of(cls, posterior, engine, quantities, names):
+        history = posterior.history
+        if quantities is not None:
+            unknown = [key for key in quantities if key not in history]
+            if unknown:
+                raise ValueError(
+                    f"quantities has {unknown[0]!r}, but the history holds "
+                    f"{', '.join(history) or 'nothing'}."
+                )
+            history = {key: history[key] for key in quantities}
+        traces = {
+            posterior.names[j]: posterior.particles[:, j]
+            for j in (positions(names, posterior.names) if names else ())
+        }
+        if not history and not traces:
+            raise ValueError(
+                "this posterior keeps no history: its engine does not iterate; pass names= for "
+                "traces of coordinates."
+            )
+        limits = {
+            "rhat": getattr(engine, "max_rhat", None),
+            "residual": getattr(engine, "tol", None),
+        }
+        limits = {key: value for key, value in limits.items() if value is not None}
+        return cls(history, posterior.n_iter, limits=limits, traces=traces)
+
+    def plot(self, ax=None, *, color=COLORS[0]):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or array of them, default=None
+            One a panel, or one whose place they share; new ones by default.
+        color : matplotlib color, default="#0072B2"
+
+        Returns
+        -------
+        self : HistoryDisplay
+
+        Raises
+        ------
+        ValueError
+            If there are not as many axes as panels.
+        """
+        limits, traces = self.limits or {}, self.traces or {}
+        n_panels = len(self.history) + len(traces)
+        self.axes_, self.figure_ = stacked_axes(ax, n_panels)
+        self.ax_ = self.axes_[0]
+        panels = iter(self.axes_)
+        for (key, values), panel in zip(self.history.items(), panels, strict=False):
+            values = np.where(np.isfinite(values), values, np.nan)
+            x = np.linspace(self.n_iter / len(values), self.n_iter, len(values))
+            panel.plot(x, values, color=color, lw=1.3, marker="." if len(values) < 30 else None)
+            panel.set_xlim(0, 1.02 * self.n_iter)
+            panel.margins(y=0.15)
+            if key in limits:
+                panel.axhline(limits[key], color=GREY, ls="--", lw=1.0)
+                panel.annotate(
+                    f"limit {limits[key]:g}",
+                    (0.01, limits[key]),
+                    xycoords=panel.get_yaxis_transform(),
+                    xytext=(0, -3),
+                    textcoords="offset points",
+                    va="top",
+                    color=GREY,
+                    fontsize="small",
+                )
+            if wide(values):
+                panel.set_yscale("log")
+            panel.set_title(_QUANTITIES.get(key, key), loc="left", fontsize="medium")
+        if self.history:
+            panel.set_xlabel("iteration")
+        for (name, values), panel in zip(traces.items(), panels, strict=True):
+            panel.plot(np.arange(1, len(values) + 1), values, color=color, lw=0.8)
+            panel.set_title(f"trace of {name}", loc="left", fontsize="medium")
+        if traces:
+            self.axes_[-1].set_xlabel("particle, in the order they are kept")
+        return self

@@ -1,0 +1,253 @@
+"""Coefficients with credible intervals."""
+
+import numpy as np
+from sklearn.base import is_regressor
+
+from ..posterior import ParticlePosterior, weighted_quantile
+from ..predictive import _ends
+from ._common import COLORS, GREY, inside, new_axes, positions
+
+
+class PosteriorIntervalDisplay:
+    """Coefficients, or other coordinates of a posterior, with credible intervals.
+
+    Parameters
+    ----------
+    names : sequence of str of length n
+        One a row of the figure, from top to bottom.
+    estimates : ndarray of shape (n_groups, n)
+        Posterior medians.
+    intervals, inner_intervals : ndarray of shape (n_groups, n, 2)
+        Ends of the thin and of the thick line.
+    level, inner_level : float
+        Their probabilities.
+    groups : sequence of str, default=None
+        Names of the groups, such as classes, that share the rows.
+    xlabel : str, default="value"
+        With the unit.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+    figure_ : matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skstein import BayesianLinearRegression
+    >>> from skstein.plotting import PosteriorIntervalDisplay
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> reg = BayesianLinearRegression(random_state=0).fit(X, y)
+    >>> display = PosteriorIntervalDisplay.from_estimator(reg, standardized=True)
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()][:3]
+    ['age', 'sex', 'bmi']
+    """
+
+    def __init__(
+        self,
+        names,
+        estimates,
+        intervals,
+        inner_intervals,
+        *,
+        level,
+        inner_level,
+        groups=None,
+        xlabel="value",
+    ):
+        self.names = names
+        self.estimates = estimates
+        self.intervals = intervals
+        self.inner_intervals = inner_intervals
+        self.level = level
+        self.inner_level = inner_level
+        self.groups = groups
+        self.xlabel = xlabel
+
+    @classmethod
+    def from_posterior(
+        cls, posterior, *, names=None, level=0.9, inner_level=0.5, ax=None, **kwargs
+    ):
+        """Draw coordinates of a posterior, in their own units.
+
+        Parameters
+        ----------
+        posterior : ParticlePosterior
+        names : sequence of str, default=None
+            Coordinates to show, from top to bottom; all by default.
+        level, inner_level : float, default=0.9 and 0.5
+            Posterior probabilities of the thin and of the thick line.
+        ax : matplotlib.axes.Axes, default=None
+            New ones by default.
+        **kwargs : dict
+            Passed on to `plot`.
+
+        Returns
+        -------
+        PosteriorIntervalDisplay
+
+        Raises
+        ------
+        ValueError
+            If the posterior has no coordinate of a name, or a level leaves [0, 1].
+        """
+        chosen = positions(names, posterior.names)
+        shown = [posterior.names[j] for j in chosen]
+        values = posterior.particles[:, None, chosen]
+        display = cls._of(values, posterior.weights, shown, level, inner_level)
+        return display.plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        *,
+        names=None,
+        top=None,
+        standardized=False,
+        level=0.9,
+        inner_level=0.5,
+        ax=None,
+        **kwargs,
+    ):
+        """Draw the coefficients of a linear model; of other models, all coordinates.
+
+        Parameters
+        ----------
+        estimator : estimator instance
+            Fitted.
+        names : sequence of str, default=None
+            Features (of other models, coordinates) to show, from top to bottom; all by default.
+        top : int, default=None
+            Show only so many, those whose mean is the most posterior standard deviations away from
+            0, the clearest one first.
+        standardized : bool, default=False
+            Whether to multiply each coefficient by the standard deviation of its feature in the
+            training data, which makes them comparable. For linear models with
+            ``standardize=True``.
+        level, inner_level : float, default=0.9 and 0.5
+            Posterior probabilities of the thin and of the thick line.
+        ax : matplotlib.axes.Axes, default=None
+            New ones by default.
+        **kwargs : dict
+            Passed on to `plot`.
+
+        Returns
+        -------
+        PosteriorIntervalDisplay
+
+        Raises
+        ------
+        TypeError
+            If there is no estimator of skstein with a `ParticlePosterior` inside.
+        ValueError
+            If a name is unknown, or the scales of the features are not.
+        """
+        estimator = inside(estimator)
+        posterior = estimator.posterior_
+        if not isinstance(posterior, ParticlePosterior):
+            raise TypeError(
+                "posterior intervals are drawn of the coordinates of a ParticlePosterior; "
+                f"the posterior of {type(estimator).__name__} is a {type(posterior).__name__}."
+            )
+        if not hasattr(estimator, "coef_"):
+            if standardized:
+                raise ValueError(
+                    "standardized=True is for the coefficients of linear models, "
+                    f"{type(estimator).__name__} has none."
+                )
+            values, features, groups = posterior.particles[:, None], posterior.names, None
+            xlabel = "value"
+        else:
+            _, values = estimator._unpack(posterior.particles)
+            features = _feature_names(estimator)
+            groups = [str(c) for c in estimator.classes_] if values.shape[1] > 1 else None
+            outcome = "y" if is_regressor(estimator) else "linear predictor"
+            unit = "standard deviation" if standardized else "unit"
+            xlabel = f"coefficient ({outcome} per {unit} of the feature)"
+            if standardized:
+                scale = estimator._scaling.scale
+                if scale is None:
+                    raise ValueError(
+                        "standardized=True needs the scales of the features, which a fit with "
+                        "standardize=False does not keep; standardise X before the fit instead."
+                    )
+                values = values * scale
+        chosen = positions(names, features)
+        if top is not None:
+            mean = np.tensordot(posterior.weights, values, axes=1)
+            spread = np.sqrt(np.tensordot(posterior.weights, (values - mean) ** 2, axes=1))
+            clarity = (np.abs(mean) / np.where(spread > 0.0, spread, np.inf)).max(axis=0)
+            chosen = sorted(chosen, key=lambda j: -clarity[j])[:top]
+        display = cls._of(
+            values[:, :, chosen],
+            posterior.weights,
+            [features[j] for j in chosen],
+            level,
+            inner_level,
+            groups=groups,
+            xlabel=xlabel,
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    @classmethod
+    def _of(cls, values, weights, names, level, inner_level, **kwargs):
+        q = np.concatenate([[0.5], _ends(level), _ends(inner_level)])
+        quantiles = np.moveaxis(weighted_quantile(values, weights, q), 0, -1)
+        return cls(
+            names,
+            quantiles[..., 0],
+            quantiles[..., 1:3],
+            quantiles[..., 3:],
+            level=level,
+            inner_level=inner_level,
+            **kwargs,
+        )
+
+    def plot(self, ax=None, *, name=None, color=None, offset=0.0):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            New ones by default. The names on its vertical axis are replaced.
+        name : str, default=None
+            Name in the legend. Without groups and without a name there is no legend.
+        color : matplotlib color, default=None
+            Of all that is drawn; by default one a group.
+        offset : float, default=0.0
+            Where to draw below the middle of a row, in rows. With it several posteriors share axes.
+
+        Returns
+        -------
+        self : PosteriorIntervalDisplay
+        """
+        n_groups, n = self.estimates.shape
+        height = 0.8 + (0.16 + 0.12 * n_groups) * n
+        self.ax_, self.figure_ = new_axes(ax, figsize=(6.4, max(height, 2.0)))
+        for g in range(n_groups):
+            drawn = COLORS[g % len(COLORS)] if color is None else color
+            rows = np.arange(n) + offset + 0.7 * ((g + 0.5) / n_groups - 0.5)
+            label = name if self.groups is None else self.groups[g]
+            self.ax_.hlines(rows, *self.intervals[g].T, color=drawn, lw=1.2)
+            self.ax_.hlines(rows, *self.inner_intervals[g].T, color=drawn, lw=3.5)
+            self.ax_.plot(
+                self.estimates[g], rows, "o", color="white", mec=drawn, ms=4.5, ls="", label=label
+            )
+        self.ax_.axvline(0.0, color=GREY, lw=0.8, zorder=0)
+        self.ax_.set_yticks(range(n), self.names)
+        self.ax_.set_ylim(n - 0.4, -0.6)
+        self.ax_.set_xlabel(self.xlabel)
+        self.ax_.set_title(
+            f"Median, {self.inner_level:.0%} and {self.level:.0%} interval",
+            loc="left",
+            fontsize="medium",
+        )
+        if self.groups is not None or name is not None:
+            self.ax_.legend(frameon=False, fontsize="small")
+        return self
+
+
+def _feature_names(estimator):
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else list(names)

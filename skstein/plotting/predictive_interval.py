@@ -1,0 +1,236 @@
+"""Prediction along one feature."""
+
+import numpy as np
+from sklearn.base import is_regressor
+
+from ..posterior import weighted_quantile
+from ..predictive import _ends, predictive
+from ._common import COLORS, GREY, new_axes
+from ._table import Table
+
+
+class PredictiveIntervalDisplay:
+    """Prediction along one feature, with what the posterior and the noise leave open.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Values of the feature.
+    mean : ndarray of shape (n, n_curves)
+        Means of the outcome, or probabilities of classes.
+    mean_interval : ndarray of shape (n, n_curves, 2)
+        Where the posterior puts them.
+    interval : ndarray of shape (n, 2), default=None
+        Of the outcome, noise included.
+    level : float
+        Probability of the intervals.
+    feature : str
+        Name of the feature.
+    labels : sequence of str
+        One a curve.
+    ylabel : str
+    observed : tuple of ndarray, default=None
+        Values of the feature and outcomes (for classes, 0 and 1) of observed rows.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+    figure_ : matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skstein import BayesianLinearRegression
+    >>> from skstein.plotting import PredictiveIntervalDisplay
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    >>> reg = BayesianLinearRegression(random_state=0).fit(X, y)
+    >>> display = PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", y=y)
+    >>> display.interval.shape, display.mean_interval.shape
+    ((50, 2), (50, 1, 2))
+    """
+
+    def __init__(
+        self,
+        values,
+        mean,
+        mean_interval,
+        *,
+        interval=None,
+        level,
+        feature,
+        labels,
+        ylabel,
+        observed=None,
+    ):
+        self.values = values
+        self.mean = mean
+        self.mean_interval = mean_interval
+        self.interval = interval
+        self.level = level
+        self.feature = feature
+        self.labels = labels
+        self.ylabel = ylabel
+        self.observed = observed
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        feature,
+        *,
+        y=None,
+        kind="typical",
+        target=None,
+        values=50,
+        level=0.9,
+        ax=None,
+        **kwargs,
+    ):
+        """Predict along one feature.
+
+        Parameters
+        ----------
+        estimator : estimator instance
+            Fitted; whatever `skstein.predictive` takes.
+        X : {array-like, data frame} of shape (n_samples, n_features)
+            Rows that say what is usual, such as the training data.
+        feature : int or str
+            Position or name of the feature. It must be numeric.
+        y : array-like of shape (n_samples,), default=None
+            Observed outcomes of X, to be drawn too. Of several classes, only with ``target=``.
+        kind : {"typical", "average"}, default="typical"
+            What the other features are. "typical": at their means, or the most frequent value of
+            what is not a number. "average": as they are in each row of X, and the prediction is
+            averaged over the rows (partial dependence), which costs a prediction of all of X for
+            each value.
+        target : label, default=None
+            Class whose probability is shown. By default the second of two, and all of more.
+        values : int or array-like, default=100
+            Values of the feature, or how many between its extremes in X.
+        level : float, default=0.9
+            Probability of the intervals.
+        ax : matplotlib.axes.Axes, default=None
+            New ones by default.
+        **kwargs : dict
+            Passed on to `plot`.
+
+        Returns
+        -------
+        PredictiveIntervalDisplay
+            With an interval of the outcome only for a regressor and "typical" rows: an average over
+            rows is no outcome that is ever observed.
+
+        Raises
+        ------
+        TypeError
+            If there is no estimator of skstein inside.
+        ValueError
+            If the feature is unknown or not numeric, or ``kind``, ``target`` or ``level`` invalid.
+        """
+        if kind not in ("typical", "average"):
+            raise ValueError(f'kind must be "typical" or "average", got {kind!r}.')
+        table = Table(X)
+        name = table.position(feature)
+        column = table.numeric(name)
+        grid = np.linspace(column.min(), column.max(), values) if np.ndim(values) == 0 else values
+        grid = np.asarray(grid, dtype=float)
+        rows = table.typical() if kind == "typical" else table
+        ends = _ends(level)
+        means, mean_intervals, intervals = [], [], []
+        for value in grid:
+            prediction = predictive(estimator, rows.replaced(name, value))
+            by_particle, weights = _averaged(prediction)
+            means.append(weights @ by_particle)
+            mean_intervals.append(weighted_quantile(by_particle, weights, ends).T)
+            if by_particle.shape[1] == 1 and kind == "typical" and is_regressor(estimator):
+                intervals.append(prediction.interval(level)[0])
+        mean, mean_interval = np.array(means), np.array(mean_intervals)
+        if is_regressor(estimator):
+            labels, ylabel = [""], "y" if kind == "typical" else "mean of y"
+            observed = None if y is None else (column, np.asarray(y, dtype=float))
+        else:
+            classes = list(estimator.classes_)
+            if target is None and len(classes) == 2:
+                target = classes[1]
+            shown = range(len(classes)) if target is None else [_class_position(classes, target)]
+            mean, mean_interval = mean[:, shown], mean_interval[:, shown]
+            labels = [str(classes[k]) for k in shown]
+            ylabel = "probability" if target is None else f"probability of {target}"
+            observed = None if y is None or target is None else (column, np.asarray(y) == target)
+        display = cls(
+            grid,
+            mean,
+            mean_interval,
+            interval=np.array(intervals) if intervals else None,
+            level=level,
+            feature=str(table.names[name]),
+            labels=labels,
+            ylabel=ylabel,
+            observed=observed,
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, ax=None, *, color=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            New ones by default.
+        color : matplotlib color, default=None
+            Of all curves; by default one a class.
+
+        Returns
+        -------
+        self : PredictiveIntervalDisplay
+        """
+        self.ax_, self.figure_ = new_axes(ax)
+        regression = self.labels == [""]
+        several = len(self.labels) > 1
+        if self.observed is not None:
+            x, y = self.observed
+            mark = {"marker": "o", "s": 9} if regression else {"marker": "|", "s": 50}
+            self.ax_.scatter(x, y, color=GREY, alpha=0.4, linewidths=0.8, label="observed", **mark)
+        for k, label in enumerate(self.labels):
+            drawn = COLORS[k % len(COLORS)] if color is None else color
+            if self.interval is not None:
+                self.ax_.fill_between(
+                    self.values,
+                    *self.interval.T,
+                    color=drawn,
+                    alpha=0.15,
+                    lw=0,
+                    label=f"{self.level:.0%} of outcomes",
+                )
+            self.ax_.fill_between(
+                self.values,
+                *self.mean_interval[:, k].T,
+                color=drawn,
+                alpha=0.35,
+                lw=0,
+                label=None if several else f"{self.level:.0%} interval of the line",
+            )
+            text = label if several else ("mean" if regression else "probability")
+            self.ax_.plot(self.values, self.mean[:, k], color=drawn, label=text)
+        if not regression:
+            self.ax_.set_ylim(-0.03, 1.03)
+        self.ax_.set_xlabel(self.feature)
+        self.ax_.set_ylabel(self.ylabel)
+        self.ax_.legend(frameon=False, fontsize="small")
+        return self
+
+
+def _averaged(prediction):
+    """What each particle expects on average over the rows, (m, n_curves), and the weights."""
+    blocks = [
+        (means.sum(axis=0), len(means), weights) for means, weights in prediction._by_particle()
+    ]
+    sums, counts, (weights, *_) = zip(*blocks, strict=True)
+    return (sum(sums) / sum(counts)).reshape(len(weights), -1), weights
+
+
+def _class_position(classes, target):
+    if target not in classes:
+        raise ValueError(f"target must be one of the classes {classes}, got {target!r}.")
+    return classes.index(target)

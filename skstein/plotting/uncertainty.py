@@ -1,0 +1,160 @@
+"""The two parts of a prediction's uncertainty."""
+
+import numpy as np
+from sklearn.base import is_regressor
+
+from ..predictive import predictive
+from ._common import COLORS, new_axes
+
+
+class UncertaintyDisplay:
+    """How uncertain predictions are: noise (aleatoric) and ignorance of the model (epistemic).
+
+    Parameters
+    ----------
+    aleatoric, epistemic : ndarray of shape (n,)
+        Their sum is the total uncertainty.
+    unit : str
+        "nats", or "squared units of y".
+    wrong : ndarray of bool of shape (n,), default=None
+        Whether the prediction was wrong.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+    figure_ : matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skstein import BayesianLogisticRegression
+    >>> from skstein.plotting import UncertaintyDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = BayesianLogisticRegression(random_state=0).fit(X[::2], y[::2])
+    >>> display = UncertaintyDisplay.from_estimator(clf, X[1::2], y[1::2])
+    >>> display.ax_.get_ylabel()
+    'epistemic (nats)'
+    """
+
+    def __init__(self, aleatoric, epistemic, *, unit, wrong=None):
+        self.aleatoric = aleatoric
+        self.epistemic = epistemic
+        self.unit = unit
+        self.wrong = wrong
+
+    @classmethod
+    def from_estimator(cls, estimator, X, y=None, *, ax=None, **kwargs):
+        """Draw the uncertainty of the predictions of rows.
+
+        Parameters
+        ----------
+        estimator : estimator instance
+            Fitted; whatever `skstein.predictive` takes.
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), default=None
+            True classes, of which the wrongly predicted are marked. Only for classifiers.
+        ax : matplotlib.axes.Axes, default=None
+            New ones by default.
+        **kwargs : dict
+            Passed on to `plot`.
+
+        Returns
+        -------
+        UncertaintyDisplay
+
+        Raises
+        ------
+        TypeError
+            If there is no estimator of skstein inside.
+        ValueError
+            If y is given for a regressor.
+        """
+        uncertainty = predictive(estimator, X).uncertainty()
+        regression = is_regressor(estimator)
+        if regression and y is not None:
+            raise ValueError("y marks the wrongly predicted classes; leave it out for a regressor.")
+        display = cls(
+            uncertainty.aleatoric,
+            uncertainty.epistemic,
+            unit="squared units of y" if regression else "nats",
+            wrong=None if y is None else np.asarray(estimator.predict(X)) != np.asarray(y),
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, ax=None, *, kind="scatter"):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            New ones by default.
+        kind : {"scatter", "stacked"}, default="scatter"
+            "scatter": a point a row, one part against the other. "stacked": the parts on top of
+            each other, rows sorted by their sum.
+
+        Returns
+        -------
+        self : UncertaintyDisplay
+
+        Raises
+        ------
+        ValueError
+            If ``kind`` is neither.
+        """
+        if kind not in ("scatter", "stacked"):
+            raise ValueError(f'kind must be "scatter" or "stacked", got {kind!r}.')
+        self.ax_, self.figure_ = new_axes(ax)
+        if kind == "scatter":
+            self._scatter()
+        else:
+            self._stack()
+        return self
+
+    def _scatter(self):
+        self.ax_.scatter(
+            self.aleatoric, self.epistemic, s=14, color=COLORS[0], alpha=0.6, linewidths=0
+        )
+        if self.wrong is not None:
+            self.ax_.scatter(
+                self.aleatoric[self.wrong],
+                self.epistemic[self.wrong],
+                s=60,
+                facecolors="none",
+                edgecolors=COLORS[1],
+                label=f"wrong ({self.wrong.sum()} of {len(self.wrong)})",
+            )
+            self.ax_.legend(frameon=False, fontsize="small")
+        self.ax_.set_xlabel(f"aleatoric ({self.unit})")
+        self.ax_.set_ylabel(f"epistemic ({self.unit})")
+
+    def _stack(self):
+        total = self.aleatoric + self.epistemic
+        order = np.argsort(total)
+        rows = np.arange(1, len(order) + 1)
+        self.ax_.fill_between(
+            rows, 0.0, self.aleatoric[order], color=COLORS[0], alpha=0.6, lw=0, label="aleatoric"
+        )
+        self.ax_.fill_between(
+            rows,
+            self.aleatoric[order],
+            total[order],
+            color=COLORS[4],
+            alpha=0.8,
+            lw=0,
+            label="epistemic",
+        )
+        if self.wrong is not None:
+            (marked,) = np.nonzero(self.wrong[order])
+            self.ax_.plot(
+                rows[marked],
+                total[order][marked],
+                "v",
+                color=COLORS[1],
+                ms=5,
+                label=f"wrong ({len(marked)} of {len(order)})",
+            )
+        self.ax_.set_xlim(1, max(len(order), 2))
+        self.ax_.set_ylim(bottom=0.0)
+        self.ax_.set_xlabel("rows, by total uncertainty")
+        self.ax_.set_ylabel(f"uncertainty ({self.unit})")
+        self.ax_.legend(frameon=False, fontsize="small", loc="upper left")

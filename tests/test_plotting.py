@@ -1,0 +1,397 @@
+"""Displays: their arrays against the estimators' own methods, scikit-learn and closed forms."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.inspection import partial_dependence
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from skstein import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    LatentDirichletAllocation,
+    ParticlePosterior,
+    SparseGPRegressor,
+    predictive,
+)
+from skstein.inference import FWSS, PMFVB
+from skstein.metrics import ksd
+from skstein.plotting import (
+    HistoryDisplay,
+    KSDPathDisplay,
+    PosteriorIntervalDisplay,
+    PredictiveIntervalDisplay,
+    UncertaintyDisplay,
+)
+from skstein.posterior import weighted_quantile
+from skstein.thinning import OnlineKSDThinner
+
+pytest.importorskip("matplotlib").use("agg")
+
+# Whether a fit of this size converges is not the question here.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    return X[["age", "bmi", "bp"]], y
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return X.iloc[::3], y.iloc[::3]
+
+
+@pytest.fixture(scope="module")
+def reg(diabetes):
+    return BayesianLinearRegression("svgd", random_state=0).fit(*diabetes)
+
+
+@pytest.fixture(scope="module")
+def clf(iris):
+    return BayesianLogisticRegression("svgd", random_state=0).fit(*iris)
+
+
+def texts(labels):
+    return [label.get_text() for label in labels]
+
+
+# Posterior intervals.
+
+
+def test_intervals_are_quantiles_of_the_coordinates(rng):
+    posterior = ParticlePosterior(rng.normal(size=(30, 3)), rng.random(30), names=["a", "b", "c"])
+    display = PosteriorIntervalDisplay.from_posterior(posterior, names=["c", "a"], level=0.8)
+    low, inner_low, median, inner_high, high = posterior.quantile([0.1, 0.25, 0.5, 0.75, 0.9])[
+        :, [2, 0]
+    ]
+    assert_allclose(display.estimates[0], median)
+    assert_allclose(display.intervals[0], np.column_stack([low, high]))
+    assert_allclose(display.inner_intervals[0], np.column_stack([inner_low, inner_high]))
+    assert texts(display.ax_.get_yticklabels()) == ["c", "a"]
+    assert display.ax_.yaxis_inverted()
+
+
+def test_standardized_coefficients_are_those_of_standardized_features(diabetes, reg):
+    X, y = diabetes
+    scaled = BayesianLinearRegression("svgd", random_state=0).fit(
+        StandardScaler().fit_transform(X), y
+    )
+    shown = PosteriorIntervalDisplay.from_estimator(reg, standardized=True)
+    expected = PosteriorIntervalDisplay.from_estimator(scaled)
+    assert_allclose(shown.estimates, expected.estimates, rtol=1e-6)
+    assert_allclose(shown.intervals, expected.intervals, rtol=1e-6)
+    assert shown.names == ["age", "bmi", "bp"] and expected.names == ["x0", "x1", "x2"]
+    assert "y per standard deviation" in shown.ax_.get_xlabel()
+
+
+def test_classes_share_the_rows(iris, clf):
+    display = PosteriorIntervalDisplay.from_estimator(clf, names=list(iris[0])[1:])
+    assert display.estimates.shape == (3, 3)
+    median = clf.posterior_.quantile(0.5).reshape(3, 5)[:, 2:]
+    assert_allclose(display.estimates, median)
+    assert texts(display.ax_.get_legend().get_texts()) == ["0", "1", "2"]
+
+
+def test_top_shows_the_clearest_first(reg):
+    display = PosteriorIntervalDisplay.from_estimator(reg, top=2)
+    order = np.argsort(-np.abs(reg.coef_ / reg.coef_std_))[:2]
+    assert display.names == list(reg.feature_names_in_[order])
+
+
+def test_other_models_show_their_coordinates(diabetes):
+    X, y = diabetes
+    gp = SparseGPRegressor(n_inducing=3, n_particles=4, optimizer=None, random_state=0)
+    display = PosteriorIntervalDisplay.from_estimator(gp.fit(X[["bmi"]], y))
+    assert display.names == list(gp.posterior_.names)
+
+
+def test_what_posterior_intervals_refuse(reg, diabetes):
+    X, y = diabetes
+    with pytest.raises(ValueError, match="names has 'weight', but there are age, bmi, bp"):
+        PosteriorIntervalDisplay.from_estimator(reg, names=["weight"])
+    with pytest.raises(ValueError, match="level must be"):
+        PosteriorIntervalDisplay.from_estimator(reg, level=1.5)
+    raw = BayesianLinearRegression("laplace", standardize=False, random_state=0).fit(X - 40, y)
+    with pytest.raises(ValueError, match="standardise X before the fit"):
+        PosteriorIntervalDisplay.from_estimator(raw, standardized=True)
+    with pytest.raises(TypeError, match="found LinearRegression"):
+        PosteriorIntervalDisplay.from_estimator(LinearRegression().fit(X, y))
+    with pytest.raises(NotFittedError):
+        PosteriorIntervalDisplay.from_estimator(BayesianLinearRegression())
+    topics = LatentDirichletAllocation(2, random_state=0).fit(np.eye(4, dtype=int) + 1)
+    with pytest.raises(TypeError, match="LatentDirichletAllocation is a TopicPosterior"):
+        PosteriorIntervalDisplay.from_estimator(topics)
+
+
+# History.
+
+
+def test_history_has_a_panel_a_quantity_and_the_limits(diabetes):
+    reg = BayesianLinearRegression(PMFVB(max_rhat=1.3), random_state=0).fit(*diabetes)
+    display = HistoryDisplay.from_estimator(reg, names=["bmi"])
+    history = reg.posterior_.history
+    assert len(display.axes_) == len(history) + 1
+    assert display.limits == {"rhat": 1.3, "residual": 0.2}
+    for panel, values in zip(display.axes_, history.values(), strict=False):
+        x, drawn = panel.lines[0].get_data()
+        finite = np.isfinite(values)
+        assert_array_equal(drawn[finite], values[finite])
+        assert x[-1] == reg.n_iter_
+    assert_array_equal(display.axes_[-1].lines[0].get_ydata(), reg.posterior_.particles[:, 2])
+    assert display.ax_ is display.axes_[0]
+
+
+def test_history_on_given_axes(reg):
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2)
+    display = HistoryDisplay.from_estimator(reg, ax=left)
+    assert display.figure_ is figure and len(display.axes_) == len(reg.posterior_.history)
+    for panel in display.axes_:
+        assert panel.get_position().x1 <= right.get_position().x0
+    _, two = plt.subplots(2)
+    assert_array_equal(HistoryDisplay.from_estimator(reg, ax=two).axes_, two)
+    _, three = plt.subplots(3)
+    with pytest.raises(ValueError, match="ax must be one, or 2"):
+        HistoryDisplay.from_estimator(reg, ax=three)
+
+
+def test_what_history_refuses(diabetes, reg):
+    with pytest.raises(ValueError, match="quantities has 'rhat', but the history holds drift"):
+        HistoryDisplay.from_estimator(reg, quantities=["rhat"])
+    drawn = BayesianLinearRegression("laplace", random_state=0).fit(*diabetes)
+    with pytest.raises(ValueError, match="keeps no history"):
+        HistoryDisplay.from_estimator(drawn)
+    assert len(HistoryDisplay.from_posterior(drawn.posterior_, names=["bmi"]).axes_) == 1
+
+
+# Prediction along one feature.
+
+
+def test_typical_rows_are_predicted_as_the_estimator_does(diabetes, reg):
+    X = diabetes[0]
+    values = [20.0, 60.0]
+    display = PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", values=values, level=0.8)
+    rows = X.mean().to_frame().T.loc[[0, 0]].assign(bmi=values)
+    assert_allclose(display.mean[:, 0], reg.predict(rows))
+    assert_allclose(display.interval, reg.predict_interval(rows, 0.8))
+    means = reg.posterior_.particles[:, 1:4] @ rows.to_numpy().T
+    means += reg.posterior_.particles[:, :1]
+    low, high = weighted_quantile(means, reg.posterior_.weights, [0.1, 0.9])
+    assert_allclose(display.mean_interval[:, 0], np.column_stack([low, high]))
+
+
+def test_probabilities_have_the_estimators_interval(iris, clf):
+    X, _ = iris
+    values = np.array([1.0, 2.0, 9.0])
+    rows = np.tile(X.mean(), (3, 1))
+    rows[:, 2] = values
+    clf = BayesianLogisticRegression("svgd", random_state=0).fit(X.to_numpy(), iris[1])
+    display = PredictiveIntervalDisplay.from_estimator(clf, X.to_numpy(), 2, values=values)
+    assert_allclose(display.mean, clf.predict_proba(rows))
+    assert_allclose(display.mean_interval, clf.predict_interval(rows))
+    assert display.interval is None and display.labels == ["0", "1", "2"]
+    one = PredictiveIntervalDisplay.from_estimator(clf, X.to_numpy(), 2, values=values, target=1)
+    assert_allclose(one.mean, display.mean[:, 1:2])
+    assert one.ax_.get_ylabel() == "probability of 1"
+
+
+def test_an_average_is_sklearns_partial_dependence(diabetes, reg, iris, clf):
+    X, y = diabetes
+    pipeline = make_pipeline(StandardScaler(), clone(reg)).fit(X, y)
+    values = np.array([18.0, 25.0, 40.0])
+    options = {"custom_values": {"bmi": values}, "kind": "average", "method": "brute"}
+    expected = partial_dependence(pipeline, X, ["bmi"], **options)["average"][0]
+    display = PredictiveIntervalDisplay.from_estimator(
+        pipeline, X, "bmi", kind="average", values=values
+    )
+    assert_allclose(display.mean[:, 0], expected)
+    assert display.interval is None
+    name = "petal width (cm)"
+    options["custom_values"] = {name: values / 10}
+    expected = partial_dependence(clf, iris[0], [name], **options)["average"]
+    display = PredictiveIntervalDisplay.from_estimator(
+        clf, iris[0], name, kind="average", values=values / 10
+    )
+    assert_allclose(display.mean, expected.T)
+    # The interval is that of the average over rows, a particle at a time.
+    by_particle = []
+    theta = clf.posterior_.particles.reshape(-1, 3, 5)
+    rows = iris[0].assign(**{name: 4.0}).to_numpy()
+    for intercept, coef in zip(theta[:, :, 0], theta[:, :, 1:], strict=True):
+        eta = np.exp(rows @ coef.T + intercept)
+        by_particle.append((eta / eta.sum(axis=1, keepdims=True)).mean(axis=0))
+    low, high = weighted_quantile(by_particle, clf.posterior_.weights, [0.05, 0.95])
+    assert_allclose(display.mean_interval[-1], np.column_stack([low, high]), rtol=1e-6)
+
+
+def test_transformed_outcomes_are_in_their_own_units(diabetes):
+    X, y = diabetes
+    inner = BayesianLinearRegression("svgd", random_state=0)
+    reg = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, y)
+    display = PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", values=[25.0], y=y)
+    rows = X.mean().to_frame().T.assign(bmi=25.0)
+    prediction = predictive(reg, rows)
+    assert_allclose(display.mean[0], prediction.mean())
+    assert_allclose(display.interval, prediction.interval(0.9))
+    # The mean of a log-normal outcome under each particle is known.
+    theta = reg.regressor_.posterior_.particles
+    eta = theta[:, 1:4] @ rows.to_numpy()[0] + theta[:, 0]
+    expected = np.exp(eta + 0.5 * np.exp(theta[:, -1]))
+    low, high = weighted_quantile(expected, reg.regressor_.posterior_.weights, [0.05, 0.95])
+    assert_allclose(display.mean_interval[0, 0], [low, high], rtol=1e-6)
+
+
+def test_a_process_is_known_where_the_data_are(diabetes):
+    """With a single particle the band of a Gaussian process is normal, and wide far away."""
+    X, y = diabetes
+    X, y = X[["bmi"]].iloc[:40], y.iloc[:40]
+    gp = SparseGPRegressor(n_inducing=60, optimizer=None, random_state=0).fit(X / 10, y)
+    display = PredictiveIntervalDisplay.from_estimator(gp, X / 10, "bmi", values=[2.5, 9.0])
+    rows = X.iloc[:2].assign(bmi=[2.5, 9.0])
+    spread = np.sqrt(gp.predict_uncertainty(rows).epistemic)
+    width = np.ptp(display.mean_interval[:, 0], axis=1)
+    assert_allclose(width, 2 * 1.645 * spread, rtol=0.1)  # a quadrature of 20 nodes
+    assert width[1] > width[0]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_with_text_are_made_again(library, diabetes):
+    frames = pytest.importorskip(library)
+    X, y = diabetes
+    X = frames.DataFrame({"bmi": X["bmi"].tolist(), "sex": ["a", "b"] * 221})
+    columns = ColumnTransformer([("text", OneHotEncoder(), ["sex"])], remainder="passthrough")
+    reg = make_pipeline(columns, BayesianLinearRegression("svgd", random_state=0)).fit(X, y)
+    display = PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", values=[25.0])
+    row = frames.DataFrame({"bmi": [25.0], "sex": ["a"]})
+    assert_allclose(display.mean[0], reg.predict(row))
+    with pytest.raises(ValueError, match="'sex' is not numeric"):
+        PredictiveIntervalDisplay.from_estimator(reg, X, "sex")
+
+
+def test_what_a_prediction_along_a_feature_refuses(diabetes, reg, clf, iris):
+    X = diabetes[0]
+    with pytest.raises(ValueError, match="feature must be one of"):
+        PredictiveIntervalDisplay.from_estimator(reg, X, "weight")
+    with pytest.raises(ValueError, match="kind must be"):
+        PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", kind="median")
+    with pytest.raises(ValueError, match=r"target must be one of the classes .*, got 7"):
+        PredictiveIntervalDisplay.from_estimator(clf, iris[0], 0, target=7)
+
+
+# Uncertainty.
+
+
+def test_uncertainty_is_the_estimators(iris, clf):
+    X, y = iris
+    display = UncertaintyDisplay.from_estimator(clf, X, y)
+    expected = clf.predict_uncertainty(X)
+    assert_array_equal(display.aleatoric, expected.aleatoric)
+    assert_array_equal(display.epistemic, expected.epistemic)
+    assert_array_equal(display.wrong, clf.predict(X) != y)
+    assert display.ax_.get_xlabel() == "aleatoric (nats)"
+    stacked = display.plot(kind="stacked")
+    assert stacked.ax_.get_ylabel() == "uncertainty (nats)"
+    with pytest.raises(ValueError, match="kind must be"):
+        display.plot(kind="pie")
+
+
+def test_uncertainty_of_a_search_and_of_a_regressor(diabetes):
+    X, y = diabetes
+    model = BayesianLinearRegression("laplace", random_state=0)
+    search = GridSearchCV(model, {"prior__scale": [1.0]}, cv=2).fit(X, y)
+    display = UncertaintyDisplay.from_estimator(search, X)
+    assert_allclose(display.epistemic, search.best_estimator_.predict_uncertainty(X).epistemic)
+    assert display.unit == "squared units of y"
+    with pytest.raises(ValueError, match="leave it out for a regressor"):
+        UncertaintyDisplay.from_estimator(search, X, y)
+
+
+# KSD.
+
+
+def test_the_reference_is_the_ksd_of_independent_draws(rng):
+    """Of a standard normal target, against the KSDs of a hundred samples of its draws."""
+    draws = rng.normal(size=(4, 1000, 2))
+    thinner = OnlineKSDThinner(40, preconditioner=np.eye(2)).fit(draws, -draws)
+    display = KSDPathDisplay.from_thinner(thinner)
+    assert_array_equal(display.steps, thinner.ksd_path_[:, 0])
+    assert_array_equal(display.ksd, thinner.ksd_path_[:, 2])
+    samples = rng.normal(size=(100, 40, 2))
+    squares = [ksd(x, -x) ** 2 for x in samples]
+    error = np.std(squares) / 10
+    # The kept points, not the target, give the expectation: good to some ten per cent.
+    assert abs(display.reference[-1] ** 2 - np.mean(squares)) < 4 * error + 0.15 * np.mean(squares)
+
+
+def test_a_path_grows_with_the_particles(diabetes):
+    engine = FWSS(n_particles=30)
+    reg = BayesianLinearRegression(engine, random_state=0).fit(*diabetes)
+    display = KSDPathDisplay.from_estimator(reg)
+    assert_array_equal(display.ksd, reg.posterior_.history["ksd"])
+    sizes = reg.posterior_.history["n_particles"]
+    assert_allclose(display.reference * np.sqrt(sizes), display.reference[0], rtol=1e-12)
+
+
+def test_what_a_path_refuses(reg, rng):
+    with pytest.raises(ValueError, match="holds no KSD"):
+        KSDPathDisplay.from_estimator(reg)
+    draws = rng.normal(size=(1, 50, 2))
+    with pytest.raises(ValueError, match="the path is empty"):
+        KSDPathDisplay.from_thinner(OnlineKSDThinner(10).partial_fit(draws, -draws))
+
+
+# All of them.
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda reg, X, ax: PosteriorIntervalDisplay.from_estimator(reg, ax=ax),
+        lambda reg, X, ax: HistoryDisplay.from_estimator(reg, quantities=["drift"], ax=ax),
+        lambda reg, X, ax: PredictiveIntervalDisplay.from_estimator(reg, X, 1, values=3, ax=ax),
+        lambda reg, X, ax: UncertaintyDisplay.from_estimator(reg, X, ax=ax),
+    ],
+)
+def test_displays_draw_on_the_axes_they_are_given(draw, reg, diabetes):
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    display = draw(reg, diabetes[0], ax)
+    assert display.ax_ is ax and display.figure_ is ax.figure
+    assert ax.has_data()
+    again = display.plot()
+    assert again is display and display.ax_ is not ax
+
+
+def test_importing_displays_does_not_import_matplotlib():
+    code = "import skstein.plotting, sys; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_without_matplotlib_a_display_says_what_to_install(reg, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r'pip install "skstein\[plot\]"'):
+        PosteriorIntervalDisplay.from_estimator(reg)
