@@ -22,6 +22,7 @@ Gorham & Mackey (2017), "Measuring sample quality with kernels".
 
 import numbers
 from abc import ABCMeta, abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -56,9 +57,9 @@ class Kernel(BaseEstimator, metaclass=ABCMeta):
         """``k(x_i, x_i)``, of shape (n,)."""
 
     @abstractmethod
-    def drift(self, x, points, scores, weights=None):
+    def drift(self, x, points, scores, weights=None, outside=None):
         """``sum_l w_l [k(y_l, x) s_l + grad_{y_l} k(y_l, x)]``, of shape (n, d); w_l is 1/m unless
-        given."""
+        given. With the `Outside` of a block of coordinates, the arrays hold that block alone."""
 
     @abstractmethod
     def self_term(self, x, scores):
@@ -87,8 +88,11 @@ class _Radial(Kernel):
     def diagonal(self, x):
         return np.ones(len(x))
 
-    def drift(self, x, points, scores, weights=None):
-        phi, ratio, _ = self._profile(_squared_distances(x, points), x.shape[1])
+    def drift(self, x, points, scores, weights=None, outside=None):
+        squares, dim = _squared_distances(x, points), x.shape[1]
+        if outside is not None:
+            squares, dim = squares + outside.squares, outside.dim
+        phi, ratio, _ = self._profile(squares, dim)
         phi *= _weights(weights, len(points))
         # grad_y k = -2 phi' (x - y)
         gradient = 2.0 * phi * ratio
@@ -257,7 +261,9 @@ class Linear(Kernel):
         return float(self.scale)
 
     def _factor(self, x):
-        dim = x.shape[1]
+        return self._factor_of(x.shape[1])
+
+    def _factor_of(self, dim):
         return self._c(dim) / (1.0 + dim)
 
     def matrix(self, x, y):
@@ -266,9 +272,11 @@ class Linear(Kernel):
     def diagonal(self, x):
         return self._factor(x) * (1.0 + _dots(x, x))
 
-    def drift(self, x, points, scores, weights=None):
-        w = _weights(weights, len(points))
-        return (self.matrix(x, points) * w) @ scores + self._factor(x) * w.sum() * x
+    def drift(self, x, points, scores, weights=None, outside=None):
+        w, products, dim = _weights(weights, len(points)), 1.0 + x @ points.T, x.shape[1]
+        if outside is not None:
+            products, dim = products + outside.products, outside.dim
+        return self._factor_of(dim) * ((products * w) @ scores + w.sum() * x)
 
     def self_term(self, x, scores):
         return self.diagonal(x)[:, None] * scores + self._factor(x) * x
@@ -311,13 +319,15 @@ class Sum(Kernel):
     def diagonal(self, x):
         return self.k1.diagonal(x) + self.k2.diagonal(x)
 
-    def drift(self, x, points, scores, weights=None):
+    def drift(self, x, points, scores, weights=None, outside=None):
         # Up to about ten particles a dozen array calls cost more than the compiled double loop.
         if len(x) <= 8 and isinstance(self.k1, RBF) and isinstance(self.k2, Linear):
-            dim = x.shape[1]
+            dim = x.shape[1] if outside is None else outside.dim
             w = _weights(weights, len(points))
-            return rbf_linear_drift(x, points, scores, w, self.k1._h2(dim), self.k2._c(dim))
-        return self.k1.drift(x, points, scores, weights) + self.k2.drift(x, points, scores, weights)
+            h2, factor = self.k1._h2(dim), self.k2._factor_of(dim)
+            return rbf_linear_drift(x, points, scores, w, h2, factor, outside)
+        arguments = x, points, scores, weights, outside
+        return self.k1.drift(*arguments) + self.k2.drift(*arguments)
 
     def self_term(self, x, scores):
         return self.k1.self_term(x, scores) + self.k2.self_term(x, scores)
@@ -327,6 +337,38 @@ class Sum(Kernel):
 
     def stein_diagonal(self, x, sx):
         return self.k1.stein_diagonal(x, sx) + self.k2.stein_diagonal(x, sx)
+
+
+class Outside(NamedTuple):
+    """What coordinates outside of a block, which are held, add to distances and products.
+
+    Attributes
+    ----------
+    squares, products : ndarray of shape (n, m)
+        Their share of the squared distances and of the products of n and m points.
+    dim : int
+        Number of all coordinates.
+    """
+
+    squares: np.ndarray
+    products: np.ndarray
+    dim: int
+
+
+def outside(block, x, points):
+    """The `Outside` of the columns that the slice ``block`` leaves of ``x`` and ``points``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.kernels import outside
+    >>> outside(slice(0, 1), np.ones((1, 3)), np.zeros((1, 3))).squares
+    array([[2.]])
+    """
+    kept = np.ones(x.shape[1], dtype=bool)
+    kept[block] = False
+    x, points = x[:, kept], points[:, kept]
+    return Outside(_squared_distances(x, points), x @ points.T, len(kept))
 
 
 def resolve_kernel(kernel):

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from skstein._jit._compile import DISPATCHERS, compiled, frozen
 from skstein._jit.stein import rbf_linear_drift
-from skstein.kernels import IMQ, RBF, Linear
+from skstein.kernels import IMQ, RBF, Linear, outside
 
 KERNELS = [
     RBF(),
@@ -133,13 +133,27 @@ def test_bad_parameters_are_named(kernel, message):
         kernel.drift(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 2)))
 
 
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("n", [1, 20])
+def test_drift_of_a_block_is_that_of_all_coordinates(kernel, n, rng):
+    x = rng.normal(size=(n, 5))
+    points, scores = rng.normal(size=(2, 6, 5))
+    weights = rng.dirichlet(np.ones(6))
+    kernel = kernel.fixed(points)
+    expected = kernel.drift(x, points, scores, weights)
+    for block in (slice(0, 2), slice(2, 5)):
+        rest = outside(block, x, points)
+        drift = kernel.drift(x[:, block], points[:, block], scores[:, block], weights, rest)
+        assert_allclose(drift, expected[:, block], atol=1e-12)
+
+
 def test_compiled_drift_has_one_signature(rng):
     x, points, scores = rng.normal(size=(3, 5, 2))
     weights = np.full(5, 0.2)
     expected = (RBF() + Linear()).fixed(x).drift(x, points, scores, weights)
     strided = np.asfortranarray(points)
     for kinds in ((x, points), (frozen(x), points), (x[::1], strided), (x.tolist(), points)):
-        drift = rbf_linear_drift(*kinds, scores, weights, 2, 2.0)
+        drift = rbf_linear_drift(*kinds, scores, weights, 2, 2.0 / 3.0)
         assert_allclose(drift, expected, rtol=1e-12)
     (routine,) = [d for d in DISPATCHERS if d.__name__ == "_rbf_linear_drift"]
     assert len(routine.signatures) == 1

@@ -12,18 +12,20 @@ import numpy as np
 from ._compile import compiled, frozen
 
 
-def rbf_linear_drift(x, points, scores, weights, h2, c):
+def rbf_linear_drift(x, points, scores, weights, h2, factor, outside=None):
     """Sum over l of ``w_l [k(y_l, x) s_l + grad_{y_l} k(y_l, x)]``.
 
-    The kernel is ``k(y, x) = exp(-|x - y|^2 / (2 h2)) + c (1 + x.y) / (1 + d)``.
+    The kernel is ``k(y, x) = exp(-|x - y|^2 / (2 h2)) + factor (1 + x.y)``.
 
     Parameters
     ----------
     x : array of shape (n, d)
     points, scores : arrays of shape (m, d)
     weights : array of shape (m,)
-    h2, c : float
-        Squared bandwidth and weight of the linear part; ``c=0`` leaves the RBF alone.
+    h2, factor : float
+        Squared bandwidth and weight of the linear part; ``factor=0`` leaves the RBF alone.
+    outside : tuple, default=None
+        Of two arrays of shape (n, m), what further coordinates add to ``|x - y|^2`` and ``x.y``.
 
     Returns
     -------
@@ -33,38 +35,46 @@ def rbf_linear_drift(x, points, scores, weights, h2, c):
     --------
     >>> import numpy as np
     >>> from skstein._jit.stein import rbf_linear_drift
-    >>> rbf_linear_drift(np.zeros((1, 2)), np.zeros((1, 2)), np.ones((1, 2)), np.ones(1), 2.0, 3.0)
+    >>> rbf_linear_drift(np.zeros((1, 2)), np.zeros((1, 2)), np.ones((1, 2)), np.ones(1), 2.0, 1.0)
     array([[2., 2.]])
     """
     x = frozen(x)
     drift = np.empty(x.shape)
+    squares, products = np.zeros((2, len(x), len(points))) if outside is None else outside[:2]
     _rbf_linear_drift(
-        x, frozen(points), frozen(scores), frozen(weights), float(h2), float(c), drift
+        x,
+        frozen(points),
+        frozen(scores),
+        frozen(weights),
+        float(h2),
+        float(factor),
+        frozen(squares),
+        frozen(products),
+        drift,
     )
     return drift
 
 
 @compiled
-def _rbf_linear_drift(x, points, scores, weights, h2, c, drift):
+def _rbf_linear_drift(x, points, scores, weights, h2, factor, squares, products, drift):
     n, d = x.shape
-    linear = c / (1.0 + d)
     for i in range(n):
         pull = 0.0
         for k in range(d):
             drift[i, k] = 0.0
         for j in range(points.shape[0]):
-            square = 0.0
-            product = 0.0
+            square = squares[i, j]
+            product = products[i, j]
             for k in range(d):
                 difference = x[i, k] - points[j, k]
                 square += difference * difference
                 product += x[i, k] * points[j, k]
             radial = weights[j] * math.exp(-0.5 * square / h2)
-            along_score = radial + weights[j] * linear * (1.0 + product)
-            # grad_y of the RBF is (x - y) k / h2; its x part and the linear part's c x / (1 + d)
+            along_score = radial + weights[j] * factor * (1.0 + product)
+            # grad_y of the RBF is (x - y) k / h2; its x part and the linear part's factor x
             # share one pass.
             away = radial / h2
-            pull += away + weights[j] * linear
+            pull += away + weights[j] * factor
             for k in range(d):
                 drift[i, k] += along_score * scores[j, k] - away * points[j, k]
         for k in range(d):

@@ -16,14 +16,13 @@ from .._validation import Interval, StrOptions
 from ..kernels import RBF, Kernel, Linear
 from ..posterior import ParticlePosterior
 from ._check import stein_residuals
-from ._frank_wolfe import SteinMeasure, ascend
+from ._frank_wolfe import Oracle, SteinMeasure
 from .base import (
     BATCH_SIZE,
     N_PARTICLES,
     Engine,
     History,
     automatic,
-    draw_rows,
     require_finite,
     starting_particles,
 )
@@ -66,9 +65,11 @@ class FWSS(Engine):
         Stop adding particles when no Stein residual (of a mean in standard deviations, or half of
         one of a variance) exceeds it, so that ``n_particles`` is only the most.
     n_blocks : int, default=1
-        Blocks of coordinates that are searched at the same time, each with the others where the
-        search began (algorithm 4). Pays only for targets whose score costs less for fewer
-        coordinates.
+        Blocks of coordinates that are searched at the same time (algorithm 4), for ``n_jobs``
+        workers. The particles are as accurate for any number of blocks. Each block still needs the
+        score of all coordinates, and workers cost some ten milliseconds a search, so that a second
+        core was not worth it in up to 10,000 coordinates (``examples/benchmarks/fwss_blocks.py``);
+        hence one.
     batch_size : int, default=None
         Rows for the score of the particle that moves, with a control variate at the mode; all rows
         by default. The frozen particles' scores always use all rows, once each.
@@ -170,17 +171,21 @@ class FWSS(Engine):
                 measure.points.copy(), measure.weights, scores=measure.scores.copy()
             )
 
+        n_blocks = min(self.n_blocks, target.dim)
         for iteration, i in enumerate(self._order(measure, kept, n, history), start=1):
             new = i == measure.size
-            own, drift = self._field(kernel, measure, i)
+            oracle = self._oracle(target, kernel, measure, i)
             if new and cached is not None:
                 # Algorithm 7: the cached particle where the field is weakest comes first.
-                field = own * kernel.self_term(starts[i:], cached[i:]) + drift(starts[i:])
+                field = oracle.field(starts[i:], cached[i:])
                 first = i + np.argmin(np.einsum("ij,ij->i", field, field))
                 starts[[i, first]], cached[[i, first]] = starts[[first, i]], cached[[first, i]]
             y = (starts if new else measure.points)[i : i + 1]
             n_steps = self.max_iter_oracle if new else self.max_iter_sweep
-            y = self._ascend(target, kernel, own, drift, y, n_steps, rng, map)
+            if n_blocks == 1:
+                y = oracle.search(y, self.learning_rate, n_steps, rng)
+            else:
+                y = oracle.search_blocks(y, self.learning_rate, n_steps, rng, n_blocks, map)
             score = target.score(y)
             require_finite(score, "the score", iteration, history.arrays())
             measure.put(i, y[0], score[0])
@@ -228,38 +233,12 @@ class FWSS(Engine):
         for _ in range(self.n_sweeps):
             yield from range(first, measure.size)
 
-    def _field(self, kernel, measure, i):
-        """The weight of the own term of particle ``i``, and the drift that the others exert."""
+    def _oracle(self, target, kernel, measure, i):
+        """The search for particle ``i`` against all the others."""
         others = np.arange(measure.size) != i
         points, scores = measure.points[others], measure.scores[others]
         own = 1.0 / (len(points) + 1) if self.self_term else 0.0
         weights = measure.weights[others]
         if not weights.any():
             weights = np.ones(len(points))
-
-        def drift(y):
-            if not len(points):
-                return np.zeros_like(y)
-            return (1.0 - own) * kernel.drift(y, points, scores, weights / weights.sum())
-
-        return own, drift
-
-    def _ascend(self, target, kernel, own, drift, y, n_steps, rng, map):
-        """The particle that the search from ``y`` of shape (1, dim) finds."""
-
-        def search(block, rng):
-            def field(part):
-                point = y.copy()
-                point[:, block] = part
-                direction = drift(point)
-                if own:
-                    score = target.score(point, draw_rows(target, rng))
-                    direction += own * kernel.self_term(point, score)
-                return direction[:, block]
-
-            return ascend(field, y[:, block], self.learning_rate, n_steps, target.stochastic)
-
-        if self.n_blocks == 1:
-            return search(slice(None), rng)
-        blocks = np.array_split(np.arange(target.dim), min(self.n_blocks, target.dim))
-        return np.concatenate(list(map(search, blocks, rng.spawn(len(blocks)))), axis=1)
+        return Oracle(target, kernel, own, points, scores, weights / weights.sum())

@@ -16,7 +16,7 @@ import numpy as np
 from .._validation import Interval
 from ..kernels import RBF, Kernel, Linear
 from ..posterior import ParticlePosterior
-from ._frank_wolfe import SteinMeasure, ascend
+from ._frank_wolfe import Oracle, SteinMeasure
 from .base import N_PARTICLES, Engine, History, automatic, require_finite, starting_particles
 from .svgd import SVGD
 
@@ -154,9 +154,5 @@ class LazyFWSS(Engine):
 
     def _oracle(self, target, kernel, measure, y):
         own = 1.0 / (measure.size + 1)
-
-        def field(point):
-            drift = kernel.drift(point, measure.points, measure.scores, measure.weights)
-            return own * kernel.self_term(point, target.score(point)) + (1.0 - own) * drift
-
-        return ascend(field, y, self.learning_rate, self.max_iter_oracle)
+        oracle = Oracle(target, kernel, own, measure.points, measure.scores, measure.weights)
+        return oracle.search(y, self.learning_rate, self.max_iter_oracle, None)
