@@ -9,6 +9,7 @@ from .checks import check_target
 from .decomposition import LatentDirichletAllocation
 from .gaussian_process import SparseGPRegressor
 from .inference import infer
+from .inference_data import to_arviz
 from .linear_model import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
@@ -33,4 +34,5 @@ __all__ = [
     "check_target",
     "infer",
     "predictive",
+    "to_arviz",
 ]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ._containers import make_container, variables_of
 from ._random import as_generator
 from .metrics import ksd
 from .targets.base import as_names
@@ -181,9 +182,7 @@ class ParticlePosterior:
         """
         if not 1 <= n_particles <= len(self):
             raise ValueError(f"n_particles must lie in 1..{len(self)}, got {n_particles}.")
-        positions = (np.arange(n_particles) + 0.5) / n_particles
-        cumulative = np.cumsum(self.weights)
-        chosen = np.minimum(np.searchsorted(cumulative, positions * cumulative[-1]), len(self) - 1)
+        chosen = self._evenly_chosen(n_particles)
         return self._with(
             particles=self.particles[chosen],
             weights=None,
@@ -225,6 +224,68 @@ class ParticlePosterior:
         except ImportError:
             return {"name": np.array(self.names), **table}
         return pd.DataFrame(table, index=list(self.names))
+
+    def to_arviz(self, *, n_draws=None, container="auto"):
+        """The posterior as ArviZ data: draws of equal weight, as one chain.
+
+        ArviZ knows no weights. Particles whose weights differ are repeated and left out so that
+        each of them appears within one of ``n_draws`` times its weight, as in `thin`; particles of
+        equal weight are taken as they are. Particles are no chain: R-hat and effective sample sizes
+        that ArviZ computes of them have no meaning; those of the fit are in ``diagnostics``.
+
+        Parameters
+        ----------
+        n_draws : int, default=None
+            Number of draws, by default that of the particles; more make the weights finer.
+        container : {"auto", "datatree", "inferencedata"}, default="auto"
+            "datatree": the tree of ArviZ 1, which needs ArviZ 1 or ``arviz-base``.
+            "inferencedata": the container of ArviZ below 1. "auto": that of the installed ArviZ.
+
+        Returns
+        -------
+        xarray.DataTree or arviz.InferenceData
+            With the groups ``posterior`` and, if log densities are known, ``sample_stats`` (``lp``,
+            unnormalised). Names such as ``"beta[0]"`` are gathered into one variable ``beta``.
+
+        Raises
+        ------
+        ValueError
+            If ``n_draws`` is below 1 or the container unknown.
+        ImportError
+            If the container needs a package that is not installed.
+
+        See Also
+        --------
+        skstein.to_arviz : Adds what model comparison needs, of an estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skstein import ParticlePosterior
+        >>> posterior = ParticlePosterior(np.eye(2), names=["beta[0]", "beta[1]"])
+        >>> posterior.to_arviz()["posterior"]["beta"].shape  # doctest: +SKIP
+        (1, 2, 2)
+        """
+        groups, dims, coords, _ = self._arviz_groups(n_draws)
+        return make_container(groups, dims=dims, coords=coords, container=container)
+
+    def _arviz_groups(self, n_draws):
+        """Groups, dimensions and coordinates for ArviZ, and which particles are the draws."""
+        n_draws = len(self) if n_draws is None else n_draws
+        if n_draws < 1:
+            raise ValueError(f"n_draws must be at least 1, got {n_draws}.")
+        chosen = self._evenly_chosen(n_draws)
+        variables, dims, coords = variables_of(self.particles[chosen], self.names)
+        groups = {"posterior": variables}
+        if self.log_densities is not None:
+            groups["sample_stats"] = {"lp": self.log_densities[None, chosen]}
+        return groups, dims, coords, chosen
+
+    def _evenly_chosen(self, n):
+        """Positions of n particles, each within one of n times its weight; systematic."""
+        positions = (np.arange(n) + 0.5) / n
+        cumulative = np.cumsum(self.weights)
+        return np.minimum(np.searchsorted(cumulative, positions * cumulative[-1]), len(self) - 1)
 
     def pushed(self, bijection, names=None):
         """The same posterior in the coordinates ``bijection.forward(particles)``.

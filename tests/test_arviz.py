@@ -1,0 +1,188 @@
+"""ArviZ data: draws, weights and likelihoods against the posterior and the estimator themselves."""
+
+import sys
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logsumexp
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skstein import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    LatentDirichletAllocation,
+    ParticlePosterior,
+    to_arviz,
+)
+from skstein._containers import _arviz_major, variables_of
+from skstein.inference import PMFVB
+from skstein.thinning import stack_draws
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    # ArviZ 0.23 announces ArviZ 1 whenever it is imported.
+    pytest.mark.filterwarnings("ignore:\nArviZ is undergoing:FutureWarning"),
+]
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(
+            "datatree",
+            marks=pytest.mark.skipif(
+                find_spec("arviz_base") is None, reason="arviz-base is not installed"
+            ),
+        ),
+        pytest.param(
+            "inferencedata",
+            marks=pytest.mark.skipif(_arviz_major() != 0, reason="needs ArviZ below 1"),
+        ),
+    ]
+)
+def container(request):
+    return request.param
+
+
+def test_equal_weights_keep_the_particles(container, rng):
+    posterior = ParticlePosterior(rng.normal(size=(6, 2)), names=["a", "b"])
+    data = posterior.to_arviz(container=container)
+    for name, column in zip("ab", posterior.particles.T, strict=True):
+        assert data["posterior"][name].dims == ("chain", "draw")
+        assert_array_equal(data["posterior"][name].values, column[None])
+    assert not hasattr(data, "sample_stats")
+
+
+def test_draws_have_the_moments_of_the_weighted_particles(container, rng):
+    """Systematic choice: the share of a particle is off by less than one draw."""
+    weights = rng.random(20) ** 3
+    posterior = ParticlePosterior(
+        rng.normal(size=(20, 3)),
+        weights,
+        names=["mu", "beta[x]", "beta[y]"],
+        log_densities=np.arange(20.0),
+    )
+    data = posterior.to_arviz(n_draws=4000, container=container)
+    draws, names = stack_draws(data)
+    assert names == ["mu", "beta[0]", "beta[1]"]
+    assert_array_equal(data["posterior"]["beta"].coords["beta_dim_0"], ["x", "y"])
+    assert_allclose(draws.mean(axis=(0, 1)), posterior.mean(), atol=20 * 4 / 4000)
+    shares = np.bincount(data["sample_stats"]["lp"].values[0].astype(int), minlength=20)
+    assert (np.abs(shares - 4000 * posterior.weights) < 1).all()
+
+
+def test_names_that_cannot_be_gathered_stay_apart():
+    variables, dims, _ = variables_of(np.arange(8.0).reshape(2, 4), ["a", "a[0]", "b[x]", "z[1].c"])
+    assert {name: array.shape for name, array in variables.items()} == {
+        "a": (1, 2),
+        "a[0]": (1, 2),
+        "b": (1, 2, 1),
+        "z[1].c": (1, 2),
+    }
+    assert dims == {"b": ["b_dim_0"]}
+
+
+@pytest.mark.parametrize("inference", ["pmfvb", "pmd"])
+def test_the_likelihood_of_a_regression_averages_to_the_predictive_density(inference, container):
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    reg = make_pipeline(StandardScaler(), BayesianLinearRegression(inference, random_state=0))
+    reg.fit(X, y)
+    data = to_arviz(reg, X[:40], y[:40], random_state=0, container=container)
+    log_likelihood = data["log_likelihood"]["y"]
+    posterior = reg[-1].posterior_
+    assert log_likelihood.dims == ("chain", "draw", "row")
+    found = logsumexp(log_likelihood.values[0], axis=0) - np.log(len(posterior))
+    expected = reg[-1].log_predictive(reg[:-1].transform(X[:40]), y[:40])
+    assert_allclose(found, expected, rtol=1e-9)
+    assert_array_equal(data["observed_data"]["y"], y[:40])
+    # Outcomes belong to the draw: less the mean of their draw they have its noise alone.
+    draws = data["posterior"]
+    coef = np.column_stack([draws[f"x{j}"].values[0] for j in range(10)])
+    means = reg[0].transform(X[:40]) @ coef.T + draws["intercept"].values[0]
+    noise = np.exp(0.5 * draws["log_sigma2"].values[0])
+    standard = (data["posterior_predictive"]["y"].values[0].T - means) / noise
+    assert abs(standard.mean()) < 5 / np.sqrt(standard.size)
+    assert abs(standard.std() - 1) < 5 / np.sqrt(2 * standard.size)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_likelihood_of_classes_averages_to_their_probability(n_classes, container):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < n_classes], np.array(["c", "a", "b"])[y[y < n_classes]]
+    model = BayesianLogisticRegression(PMFVB(n_particles=100), random_state=0)
+    search = GridSearchCV(model, {"prior__scale": [1.0]}, cv=2).fit(X, y)
+    data = to_arviz(search, X, y, random_state=0, container=container)
+    n_draws = data["posterior"].sizes["draw"]
+    found = logsumexp(data["log_likelihood"]["y"].values[0], axis=0) - np.log(n_draws)
+    assert_allclose(found, search.best_estimator_.log_predictive(X, y), rtol=1e-9)
+    assert_array_equal(search.classes_[data["observed_data"]["y"].values], y)
+    proba = search.predict_proba(X)
+    drawn = data["posterior_predictive"]["y"].values[0]
+    for k in range(n_classes):
+        share = (drawn == k).mean(axis=0)
+        error = np.sqrt(proba[:, k] * (1 - proba[:, k]) / n_draws)
+        assert (np.abs(share - proba[:, k]) < 5 * error + 2 / n_draws).all()
+
+
+def test_without_outcomes_there_is_no_likelihood(container):
+    X, y = load_iris(return_X_y=True)
+    clf = BayesianLogisticRegression("svgd", random_state=0).fit(X, y)
+    data = to_arviz(clf, X[:5], n_draws=30, container=container)
+    assert data["posterior_predictive"]["y"].shape == (1, 30, 5)
+    assert not hasattr(data, "log_likelihood")
+
+
+def test_leave_one_out_scores_are_those_of_refits(container):
+    """Against thirty fits, each without a row; PSIS-LOO and the fits both have some error."""
+    arviz = pytest.importorskip(
+        "arviz" if container == "inferencedata" else "arviz_stats",
+        reason="leave-one-out scores need ArviZ, of which version 1 needs Python 3.12",
+    )
+    if not hasattr(arviz, "loo"):
+        pytest.skip("this arviz-stats has no leave-one-out: it is installed without xarray")
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:30, [2, 8]], y[:30]
+    # A stationary scale, so that leaving a row out changes no prior.
+    model = BayesianLinearRegression("pmfvb", standardize=False, random_state=0)
+    X, y = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
+    model.fit(X, y)
+    expected = 0.0
+    for i in range(30):
+        rest = np.arange(30) != i
+        fit = BayesianLinearRegression("pmfvb", standardize=False, random_state=0)
+        expected += fit.fit(X[rest], y[rest]).log_predictive(X[[i]], y[[i]])[0]
+    found = arviz.loo(to_arviz(model, X, y, container=container))
+    assert abs(getattr(found, "elpd_loo", getattr(found, "elpd", None)) - expected) < 0.3
+
+
+def test_what_is_refused(rng):
+    posterior = ParticlePosterior(rng.normal(size=(6, 2)))
+    with pytest.raises(ValueError, match="container must be one of auto, datatree"):
+        posterior.to_arviz(container="xarray")
+    with pytest.raises(ValueError, match="n_draws must be at least 1"):
+        posterior.to_arviz(n_draws=0)
+    X, y = load_diabetes(return_X_y=True)
+    inner = BayesianLinearRegression("svgd", random_state=0)
+    reg = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, y)
+    with pytest.raises(TypeError, match="pass its regressor_, with the transformed y"):
+        to_arviz(reg, X, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        to_arviz(reg.regressor_, X, y[:-1])
+    topics = LatentDirichletAllocation(2, random_state=0).fit(np.eye(4, dtype=int) + 1)
+    with pytest.raises(TypeError, match="predictive needs a fitted classifier or regressor"):
+        to_arviz(topics, X)
+
+
+def test_without_arviz_a_message_says_what_to_install(monkeypatch, rng):
+    monkeypatch.setitem(sys.modules, "arviz_base", None)
+    monkeypatch.setattr("skstein._containers._arviz_major", lambda: None)
+    posterior = ParticlePosterior(rng.normal(size=(6, 2)))
+    with pytest.raises(ImportError, match="pip install arviz"):
+        posterior.to_arviz()
+    with pytest.raises(ImportError, match='pip install "arviz<1"'):
+        posterior.to_arviz(container="inferencedata")
