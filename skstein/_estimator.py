@@ -5,6 +5,7 @@ predictions are averages over them: an estimator only says, in `_particle_output
 each particle predicts for a block of rows, and the mixins below do the averaging block by block.
 """
 
+import warnings
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
@@ -13,6 +14,7 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils import (
     Bunch,
     assert_all_finite,
@@ -32,7 +34,43 @@ from .inference import infer, resolve_engine, update
 from .posterior import weighted_quantile
 
 
-class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
+class VersionWarning(InconsistentVersionWarning):
+    """An estimator was saved by another version of skstein; scikit-learn's warning is its base."""
+
+    def __init__(self, estimator_name, written):
+        self.estimator_name = estimator_name
+        self.original_skstein_version = written
+        self.current_skstein_version = _version()
+
+    def __str__(self):
+        return (
+            f"{self.estimator_name} was saved by skstein {self.original_skstein_version} and is "
+            f"loaded by {self.current_skstein_version}: its predictions may be wrong or fail; fit "
+            "it again, or load it with the version that saved it."
+        )
+
+
+def _version():
+    from . import __version__
+
+    return __version__
+
+
+class VersionedPickles:
+    """What is pickled carries the version of skstein, and warns when another one loads it."""
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "_skstein_version": _version()}
+
+    def __setstate__(self, state):
+        state = dict(state)
+        written = state.pop("_skstein_version", "before 0.1.0")
+        if written != _version():
+            warnings.warn(VersionWarning(type(self).__name__, written), stacklevel=2)
+        super().__setstate__(state)
+
+
+class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
     """Base class: parameters that may be names, inference, and a walk over the rows of X."""
 
     # Parameters that may be a name, and what turns the name into an instance with its defaults.

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
+from ._estimator import VersionedPickles
 from ._parallel import make_map
 from ._random import as_generator
 from ._topics import TopicParticles, TopicPosterior, document_blocks, log_bounds, proportions
@@ -27,7 +28,9 @@ _MOST_WORDS = 1e15  # whole numbers beyond are not exact in float64
 _LEAST_POWER = 0.95  # of the likelihood
 
 
-class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LatentDirichletAllocation(
+    VersionedPickles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     r"""Latent Dirichlet allocation by Particle Mirror Descent.
 
     A replacement for :class:`sklearn.decomposition.LatentDirichletAllocation` with a posterior for
