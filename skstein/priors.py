@@ -40,6 +40,16 @@ class Prior(BaseEstimator):
         """
         return Normal(1.0 / np.sqrt(self.expected_precision(second_moment)))
 
+    def variance_groups(self, p):
+        """Which of ``p`` coefficients share a variance that the prior integrates out.
+
+        Returns
+        -------
+        ndarray of int, shape (p,), or None
+            The number of each coefficient's variance; None where there is none.
+        """
+        return None
+
 
 class Normal(Prior):
     """Independent normal prior with mean 0 on every coefficient.
@@ -225,6 +235,10 @@ class AdaptiveRidge(StudentT):
         """Scale of the t distribution."""
         return np.sqrt(self.rate / self.shape)
 
+    def variance_groups(self, p):
+        """One for each coefficient; see `Prior.variance_groups`."""
+        return np.arange(p)
+
 
 class HierarchicalNormal(Prior):
     r"""One unknown precision for all coefficients, integrated out.
@@ -281,6 +295,10 @@ class HierarchicalNormal(Prior):
         """Precision of the normal that the mixture is made of, given ``E[coef**2]``, shape (p,)."""
         p = len(second_moment)
         return np.full(p, self._alpha(second_moment.sum(), p))
+
+    def variance_groups(self, p):
+        """One for all coefficients; see `Prior.variance_groups`."""
+        return np.zeros(p, dtype=int)
 
     def sample(self, rng, m, p):
         """Draw ``m`` coefficient vectors of length ``p``, shape (m, p)."""

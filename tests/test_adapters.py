@@ -18,6 +18,8 @@ from skstein.targets import (
     LinearTarget,
     LogisticTarget,
     OneSided,
+    ProbitTarget,
+    SoftmaxTarget,
     Transformed,
     Whitened,
     laplace_approximation,
@@ -360,3 +362,61 @@ def test_a_control_variate_without_rows_is_the_target(control_variate, rng):
 def test_a_batch_is_at_most_all_rows(control_variate):
     target, laplace, _ = control_variate
     assert ControlVariate(target, laplace.mode, 10**6).batch_size == 2000
+
+
+def targets_with_rows(rng, n=60):
+    X = rng.normal(size=(n, 3))
+    sparse = scipy.sparse.csr_array(np.where(rng.random((n, 3)) < 0.5, X, 0.0))
+    labels = rng.integers(0, 3, n)
+    options = {"sample_weight": rng.integers(1, 4, n), "center": X.mean(axis=0)}
+    return [
+        LogisticTarget(X, (labels > 0).astype(float), **options),
+        LogisticTarget(sparse, (labels > 0).astype(float), **options),
+        SoftmaxTarget(X, labels, n_classes=3, **options),
+        ProbitTarget(X, labels, n_classes=3, **options),
+        LinearTarget(X, X[:, 0] + rng.normal(size=n), **options),
+    ]
+
+
+def test_part_of_the_rows_is_a_target_of_its_own(rng):
+    """Its prior is the same, and its likelihood that of the rows, not scaled."""
+    rows = np.array([3, 5, 8, 13, 21, 34, 55])
+    for target in targets_with_rows(rng):
+        part, theta = target.take(rows), rng.normal(size=(4, target.dim))
+        factor = target.n_rows / len(rows)
+        assert part.n_rows == len(rows)
+        assert_allclose(part.log_prior(theta), target.log_prior(theta))
+        assert_allclose(factor * part.log_likelihood(theta), target.log_likelihood(theta, rows))
+        found = part.pointwise_log_likelihood(theta)
+        assert_allclose(found, target.pointwise_log_likelihood(theta)[:, rows])
+
+
+def test_the_hessian_of_some_rows_is_the_derivative_of_their_score(rng):
+    rows = np.array([3, 5, 8, 13, 21, 34, 55])
+    for target in targets_with_rows(rng):
+        theta = rng.normal(size=target.dim)
+        expected = central_differences(lambda t, r=target: -r.score(t, rows), theta[None])[0]
+        assert_allclose(target.hessian(theta, rows), expected, rtol=1e-5, atol=1e-5)
+        all_rows = np.arange(target.n_rows)
+        assert_allclose(target.hessian(theta, all_rows), target.hessian(theta))
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_error_of_a_minibatch_is_of_the_order_of_its_control_variate(order, rng):
+    """Halving the distance to the centre leaves a half of it, or a quarter."""
+    rows = rng.choice(60, 10, replace=False)
+    for target in targets_with_rows(rng):
+        center = 0.3 * rng.normal(size=target.dim)
+        cheap = ControlVariate(target, center, 10, order)
+        direction = rng.normal(size=target.dim)
+        near, far = (center + s * direction[None] for s in (0.5e-3, 1e-3))
+        error = [np.linalg.norm(cheap.score(t, rows) - target.score(t)) for t in (near, far)]
+        assert_allclose(error[1] / error[0], 2.0**order, rtol=0.02)
+        assert_allclose(cheap.score(center[None], rows), target.score(center[None]), atol=1e-9)
+
+
+def test_a_second_order_needs_a_hessian_of_rows():
+    target = LogDensity(lambda t: -0.5 * (t**2).sum(1), score=lambda t: -t, dim=2)
+    target.n_rows = 100
+    with pytest.raises(ValueError, match=r"order 2 needs a target with hessian\(theta, rows\)"):
+        ControlVariate(target, np.zeros(2), 10, order=2)

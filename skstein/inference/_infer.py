@@ -80,6 +80,24 @@ class Frame:
     one_sided: np.ndarray
 
 
+def _hold_out(target, fraction, rng):
+    """The target of part of its rows, with the others as ``held_out``."""
+    if not (supports(target, "take") and supports(target, "pointwise_log_likelihood")):
+        raise ValueError(
+            "early_stopping=True sets rows aside, which this target does not allow (take); use "
+            "early_stopping=False."
+        )
+    order, count = rng.permutation(target.n_rows), round(fraction * target.n_rows)
+    if not 0 < count < target.n_rows:
+        raise ValueError(
+            f"validation_fraction={fraction:g} of {target.n_rows} rows sets {count} aside; at "
+            "least one row has to be, and one has to remain."
+        )
+    kept = target.take(np.sort(order[count:]))
+    kept.held_out = target.take(np.sort(order[:count]))
+    return kept
+
+
 def find_frame(target):
     """The frame of a target with a score; None, with a warning, where no mode is found."""
     try:
@@ -108,6 +126,8 @@ def find_frame(target):
         )
         return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
     bijection = gaussian
+    if len(getattr(target, "factors", ())) > 1:  # which the map would mix
+        return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
     try:
         one_sided = np.flatnonzero(np.abs(line_shifts(target, laplace)) > SHIFT)
         if len(one_sided):
@@ -198,6 +218,8 @@ def infer(
     # Where an engine strays into overflow its steps are rejected; what is left is refused below.
     overflow_allowed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     with one_thread(), overflow_allowed, progress:
+        if getattr(engine, "early_stopping", False):
+            target = _hold_out(target, engine.validation_fraction, rng)
         frame = find_frame(target) if supports(target, "score") else None
         working = _wrap(target, engine, frame)
         if init is not None:
@@ -327,7 +349,8 @@ def _wrap(target, engine, frame):
         if minibatch == "control-variate":
             if frame is None:
                 raise ValueError("batch_size needs the mode of the density, which was not found.")
-            target = ControlVariate(target, frame.mode, batch_size)
+            order = getattr(engine, "control_variate", 1)
+            target = ControlVariate(target, frame.mode, batch_size, order)
     if frame is None:
         return Transformed(target, None)
     if not getattr(engine, "whiten", True):

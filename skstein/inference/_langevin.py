@@ -1,12 +1,14 @@
 """Langevin moves of many particles at once, in whitened coordinates."""
 
 import math
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
 
 from ..samplers import MALA, Chains
 from ..samplers._adapt import quantized
+from ..targets.factors import ConjugateFactor, indices_of
 
 _MALA = MALA()
 
@@ -15,59 +17,135 @@ class Diverged(Exception):
     """Particles left for infinity; the caller tries a smaller step."""
 
 
-class UnadjustedLangevin:
-    """Langevin steps with the noise of Leimkuhler & Matthews, blocks re-paired at each step.
+@dataclass
+class State:
+    """Particles and what is known of them.
 
-    The noise ``(xi_t + xi_{t-1}) / 2`` takes off the leading bias of the step size. Under a mean
-    field the pairing of the blocks' particles is arbitrary, so a fresh pairing at every step makes
-    one full gradient an unbiased estimate of every block's averaged one.
+    Attributes
+    ----------
+    theta, score : ndarray of shape (m, dim)
+        Paired as the score was evaluated.
+    log_density : ndarray of shape (m,) or None
+        None where scores are of minibatches.
+    chains : tuple of two ndarrays of shape (m, dim)
+        The same numbers, theta and score, with every particle of a block in a row of its own.
+    """
+
+    theta: np.ndarray
+    log_density: np.ndarray | None
+    score: np.ndarray
+    chains: tuple
+
+
+class UnadjustedLangevin:
+    """Langevin steps of the particles of a mean field, with the noise of Leimkuhler & Matthews.
+
+    The noise ``(xi_t + xi_{t-1}) / 2`` takes off the leading bias of the step size. A factor in
+    closed form is drawn anew at every step, given the others.
+
+    Two ways to average over the other factors. Under a mean field their pairing is arbitrary, so a
+    fresh *re-pairing* at every step makes one full score an unbiased estimate of all averaged ones.
+    The other is PMFVB, algorithm 1: factor after factor, the mean over a random *subset* of the
+    others' particles, the same for all particles.
 
     Parameters
     ----------
     theta : ndarray of shape (m, dim)
-    blocks : list of ndarray of int
+    factors : list of ndarray of int or ConjugateFactor
     step_size : float
-    scorer : callable
-        ``scorer(theta) -> (m, dim)``.
+    evaluator : callable
+        ``evaluator(theta) -> ((m,) or None, (m, dim))``, log density and score.
     rng : numpy.random.Generator
     limit : float
         A coordinate beyond it counts as diverged.
     noisy : bool
         Whether the scores are of minibatches.
+    n_coupled : int, default=None
+        Size of the random subset; None re-pairs.
     """
 
     acceptance = np.nan
 
-    def __init__(self, theta, blocks, step_size, scorer, rng, limit, noisy):
-        self.theta, self.blocks, self.step_size = theta, blocks, step_size
-        self._scorer, self._rng, self._limit, self._noisy = scorer, rng, limit, noisy
+    def __init__(self, theta, factors, step_size, evaluator, rng, limit, noisy, n_coupled=None):
+        self.theta, self.step_size = theta, step_size
+        self._factors = factors
+        self._blocks = [indices_of(factor) for factor in factors]
+        self._evaluator, self._rng, self._limit, self._noisy = evaluator, rng, limit, noisy
+        self._n_coupled = n_coupled
         self._noise = rng.standard_normal(theta.shape)
 
     def step(self, warmup):
-        """Move once; return the state before the move as (theta, None, score).
+        """Move once; return the `State` before the move.
 
         Long scores are clipped during ``warmup``, when a start beyond a steep wall must not
         overshoot, and when they are ``noisy``: one row of a minibatch may stand for many.
         """
-        if len(self.blocks) > 1:
-            for block in self.blocks:
-                order = self._rng.permutation(len(self.theta))
-                self.theta[:, block] = self.theta[np.ix_(order, block)]
-                self._noise[:, block] = self._noise[np.ix_(order, block)]
-        theta = self.theta
-        score = self._scorer(theta)
+        self._clips = warmup or self._noisy
+        return self._repaired() if self._n_coupled is None else self._coupled()
+
+    def _repaired(self):
+        self._draw_closed_forms(self._factors)
+        theta, m = self.theta, len(self.theta)
+        if len(self._blocks) == 1:
+            state = self._evaluated(theta)
+        else:
+            orders = [self._rng.permutation(m) for _ in self._blocks]
+            paired, score = np.empty_like(theta), np.empty_like(theta)
+            for block, order in zip(self._blocks, orders, strict=True):
+                paired[:, block] = theta[np.ix_(order, block)]
+            state = self._evaluated(paired)
+            for block, order in zip(self._blocks, orders, strict=True):
+                score[np.ix_(order, block)] = state.score[:, block]
+            state.chains = theta, score
+        moving = [
+            block
+            for block, factor in zip(self._blocks, self._factors, strict=True)
+            if not isinstance(factor, ConjugateFactor)
+        ]
+        self.theta = theta.copy()
+        if moving:
+            self._move(np.concatenate(moving), state.chains[1])
+        return state
+
+    def _coupled(self):
+        state = self._evaluated(self.theta)
+        self.theta, m = self.theta.copy(), len(self.theta)
+        for block, factor in zip(self._blocks, self._factors, strict=True):
+            if isinstance(factor, ConjugateFactor):
+                self._draw_closed_forms([factor])
+                continue
+            n_coupled = min(self._n_coupled, m)
+            chosen = [self._rng.choice(m, n_coupled, replace=False) for _ in self._blocks]
+            mixed, total = self.theta.copy(), np.zeros_like(self.theta)
+            for k in range(n_coupled):
+                for other, subset in zip(self._blocks, chosen, strict=True):
+                    if other is not block:
+                        mixed[:, other] = self.theta[subset[k], other]
+                total += self._evaluated(mixed).score
+            self._move(block, total / n_coupled)
+        return state
+
+    def _draw_closed_forms(self, factors):
+        for factor in factors:
+            if isinstance(factor, ConjugateFactor):
+                optimum = factor.optimum(self.theta)
+                self.theta[:, factor.indices] = optimum.sample(self._rng, len(self.theta))
+
+    def _evaluated(self, theta):
+        value, score = self._evaluator(theta)
         if not np.isfinite(score).all() or np.abs(theta).max() > self._limit:
             raise Diverged
-        drift = score
-        if warmup or self._noisy:
-            norm = np.linalg.norm(score, axis=1, keepdims=True)
-            longest = 3 * math.sqrt(theta.shape[1])
-            drift = score * np.minimum(1.0, longest / np.maximum(norm, 1e-300))
-        fresh = self._rng.standard_normal(theta.shape)
-        noise = 0.5 * (fresh + self._noise)
-        self.theta = theta + 0.5 * self.step_size * drift + math.sqrt(self.step_size) * noise
-        self._noise = fresh
-        return theta, None, score
+        return State(theta, value, score, (theta, score))
+
+    def _move(self, block, score):
+        drift = score[:, block]
+        if self._clips:
+            norm = np.linalg.norm(drift, axis=1, keepdims=True)
+            drift = drift * np.minimum(1.0, 3 * math.sqrt(len(block)) / np.maximum(norm, 1e-300))
+        h, fresh = self.step_size, self._rng.standard_normal(drift.shape)
+        noise = 0.5 * (fresh + self._noise[:, block])
+        self.theta[:, block] += 0.5 * h * drift + math.sqrt(h) * noise
+        self._noise[:, block] = fresh
 
 
 class AdjustedLangevin:
@@ -93,7 +171,7 @@ class AdjustedLangevin:
         return self._chains.theta
 
     def step(self, warmup):
-        """Move once; return the state after the move as (theta, log density, score).
+        """Move once; return the `State` after the move.
 
         During ``warmup`` the step size is adapted to the acceptance rate; then it is frozen.
         """
@@ -106,4 +184,4 @@ class AdjustedLangevin:
             self._log_step += 2 * excess / math.sqrt(self._adapted)
             self.step_size = quantized(math.exp(self._log_step))
             chains.step_size = math.sqrt(self.step_size)
-        return chains.theta, chains.log_density, chains.score
+        return State(chains.theta, chains.log_density, chains.score, (chains.theta, chains.score))

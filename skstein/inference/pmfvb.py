@@ -6,12 +6,16 @@ blocks. What differs from the paper's algorithm 1, each found necessary:
 - coordinates are whitened, and a target has one block unless more are asked for: mean field shrinks
   correlated posteriors;
 - other blocks are averaged over by re-pairing (independent permutations of each block's particles,
-  then one full gradient for all blocks), which costs O(M) instead of O(m M);
+  then one full gradient for all blocks), which costs O(M) instead of O(m M); the paper's average
+  over a random subset is an option;
 - the noise is that of Leimkuhler & Matthews (2013), which takes off the leading bias of the step;
 - with a single block the sampling phase is Metropolis-adjusted (MALA), which takes off the rest;
 - the posterior pools snapshots of few particles: for the same number of gradients ten times more
   accurate than the last state of many;
-- it stops on Stein residuals and R-hat, since the paper's lower bound holds log M for an entropy.
+- it stops on Stein residuals and R-hat, or on a validation score, since the paper's lower bound
+  holds log M for an entropy.
+
+A block that the target knows in closed form is drawn from it at every step.
 """
 
 from functools import partial
@@ -19,12 +23,18 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from .._validation import Interval
+from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
+from ..targets import Transformed
+from ..targets.factors import ConjugateFactor, within_factors
+from ..targets.newton import DIAGONAL_ABOVE, gaussian_bijection
+from ._elbo import approximate_elbo
 from ._langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
+from ._stopping import OnResiduals, OnValidation
 from .base import BATCH_SIZE, N_PARTICLES, Engine, History, draw_rows, in_chunks, starting_particles
 
 _ADAPTATION = 12  # the last iterations of the warm-up adapt MALA's step size
+_LEAST_CURVATURE = 0.1  # of a re-whitened direction, relative to the Laplace approximation's
 
 
 class PMFVB(Engine):
@@ -39,6 +49,15 @@ class PMFVB(Engine):
         which is one block for regressions; a number of consecutive blocks; or index arrays that
         partition the coordinates. More than one block understates the spread of correlated
         coordinates.
+    coupling : {"repair", "subset"}, default="repair"
+        How a block averages over the others: by a fresh pairing of the particles at every step, or,
+        as in the paper, block after block over a random subset of the others' particles.
+    n_coupled : int, default=10
+        Size of the random subset of ``coupling="subset"``, which costs so many gradients of each
+        particle for each block.
+    rewhiten : bool, default=False
+        Learn the coordinates anew from a first run of ``n_warmup`` iterations, by Stein's estimate
+        of the expected Hessian under the mean field; for many blocks, whose means it improves.
     step_size : float, default=0.4
         Step of the Langevin warm-up, and of the whole run with several blocks or minibatches, in
         whitened units. With one block on all rows the sampling phase adapts its own.
@@ -46,7 +65,7 @@ class PMFVB(Engine):
         Iterations before the first snapshot.
     n_snapshots : int, default=40
         Snapshots pooled, two iterations apart; of a run that has to go on, as many of its second
-        half, further apart.
+        half, further apart. Up to twice as many are held in memory.
     max_iter : int, default=1000
         Iterations after which a run stops that does not meet ``tol``, with a warning if what is
         left is more than Monte-Carlo error.
@@ -56,10 +75,21 @@ class PMFVB(Engine):
     max_rhat : float, default=1.2
         Largest R-hat between the particles, each a chain of its own, over the sampling phase. The
         particles are many and their chains short, so that it is far above 1 without harm.
+    early_stopping : bool, default=False
+        Stop on the log predictive density of rows set aside, and return the particles of the state
+        where it was largest: the posterior of the other rows, by ``n_particles`` particles. For
+        models of which no exact posterior is asked; Stein residuals then stop nothing.
+    validation_fraction : float, default=0.1
+        Share of the rows that is set aside.
+    n_iter_no_change : int, default=20
+        Iterations without a better validation score after which the run stops.
     n_points : int, default=None
         Evenly thin the pooled particles to this number; all are kept by default.
     batch_size : int, default=None
         Rows for each score, with a control variate at the mode; all rows by default.
+    control_variate : {1, 2}, default=1
+        Order of the control variate: whether it takes off the minibatch's error of the score at the
+        mode alone, or of the Hessian there too.
     whiten, one_sided : bool, default=True
         Work in whitened coordinates, with one-sided coordinates straightened.
 
@@ -85,14 +115,21 @@ class PMFVB(Engine):
     _parameter_constraints = {
         "n_particles": N_PARTICLES[1:],
         "blocks": [None, Interval(Integral, 1, None, closed="left"), "array-like"],
+        "coupling": [StrOptions({"repair", "subset"})],
+        "n_coupled": [Interval(Integral, 1, None, closed="left")],
+        "rewhiten": ["boolean"],
         "step_size": [Interval(Real, 0, None, closed="neither")],
         "n_warmup": [Interval(Integral, 2 * _ADAPTATION, None, closed="left")],
         "n_snapshots": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_rhat": [Interval(Real, 1, None, closed="neither")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "n_points": [None, Interval(Integral, 2, None, closed="left")],
         "batch_size": BATCH_SIZE,
+        "control_variate": [Interval(Integral, 1, 2, closed="both")],
         "whiten": ["boolean"],
         "one_sided": ["boolean"],
     }
@@ -102,27 +139,41 @@ class PMFVB(Engine):
         n_particles=200,
         *,
         blocks=None,
+        coupling="repair",
+        n_coupled=10,
+        rewhiten=False,
         step_size=0.4,
         n_warmup=40,
         n_snapshots=40,
         max_iter=1000,
         tol=0.2,
         max_rhat=1.2,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=20,
         n_points=None,
         batch_size=None,
+        control_variate=1,
         whiten=True,
         one_sided=True,
     ):
         self.n_particles = n_particles
         self.blocks = blocks
+        self.coupling = coupling
+        self.n_coupled = n_coupled
+        self.rewhiten = rewhiten
         self.step_size = step_size
         self.n_warmup = n_warmup
         self.n_snapshots = n_snapshots
         self.max_iter = max_iter
         self.tol = tol
         self.max_rhat = max_rhat
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.n_points = n_points
         self.batch_size = batch_size
+        self.control_variate = control_variate
         self.whiten = whiten
         self.one_sided = one_sided
 
@@ -130,11 +181,17 @@ class PMFVB(Engine):
         return self.max_iter
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        blocks = self._resolve_blocks(target)
+        self._factors(target)  # refuses wrong blocks before any work
+        if self.rewhiten and target.dim > DIAGONAL_ABOVE:
+            raise ValueError(
+                f"rewhiten=True needs at most {DIAGONAL_ABOVE} coordinates, got {target.dim}."
+            )
         step_size = self.step_size
         for _ in range(4):
             try:
-                return self._run(target, rng, init, map, callback, blocks, step_size)
+                if not self.rewhiten:
+                    return self._run(target, rng, init, map, callback, step_size)
+                return self._run_rewhitened(target, rng, init, map, callback, step_size)
             except Diverged as diverged:
                 failure = diverged
                 step_size /= 2
@@ -146,9 +203,13 @@ class PMFVB(Engine):
         error.history = failure.history
         raise error
 
-    def _resolve_blocks(self, target):
+    def _factors(self, target):
+        """A partition of the coordinates: index arrays, and what is known in closed form."""
         if self.blocks is None:
-            return [np.asarray(block) for block in target.factors]
+            return [
+                factor if isinstance(factor, ConjugateFactor) else np.asarray(factor)
+                for factor in target.factors
+            ]
         if isinstance(self.blocks, Integral):
             return np.array_split(np.arange(target.dim), min(self.blocks, target.dim))
         blocks = [np.asarray(block, dtype=int) for block in self.blocks]
@@ -156,116 +217,128 @@ class PMFVB(Engine):
             raise ValueError(f"blocks must partition the coordinates 0..{target.dim - 1}.")
         return blocks
 
-    def _kept(self, pool):
-        """The snapshots that make the posterior."""
-        if len(pool) <= self.n_snapshots:
-            return pool
-        late = pool[len(pool) // 2 :]
-        count = min(self.n_snapshots, len(late))
-        return [late[i] for i in np.linspace(0, len(late) - 1, count).round().astype(int)]
-
-    def _run(self, target, rng, init, map, callback, blocks, step_size):
-        def scorer(theta):
-            rows = draw_rows(target, rng)
-            return in_chunks(map, partial(target.score, rows=rows), theta, target.n_rows)
-
+    def _mover(self, target, rng, init, map, step_size):
         def evaluator(theta):
+            if target.stochastic:
+                rows = draw_rows(target, rng)
+                score = in_chunks(map, partial(target.score, rows=rows), theta, target.batch_size)
+                return None, score
             return in_chunks(map, target.log_density_and_score, theta, target.n_rows)
 
+        theta = starting_particles(target, rng, self.n_particles, init)
+        limit = 1e4 * max(1.0, np.abs(theta).max())
+        n_coupled = self.n_coupled if self.coupling == "subset" else None
+        return evaluator, UnadjustedLangevin(
+            theta,
+            self._factors(target),
+            step_size,
+            evaluator,
+            rng,
+            limit,
+            target.stochastic,
+            n_coupled,
+        )
+
+    def _run_rewhitened(self, target, rng, init, map, callback, step_size):
+        """Run in coordinates that a first run has learnt, and come back."""
+        _, mover = self._mover(target, rng, init, map, step_size)
+        thetas, scores = [], []
+        for iteration in range(1, self.n_warmup + 1):
+            try:
+                state = mover.step(warmup=True)
+            except Diverged as diverged:
+                diverged.iteration, diverged.history = iteration, {}
+                raise
+            if iteration > self.n_warmup // 2:
+                # As paired: how the score of a block depends on another block is wanted too.
+                thetas.append(state.theta)
+                scores.append(state.score)
+        factors = self._factors(target) if self.blocks is None else ()
+        bijection = _stein_whitening(np.concatenate(thetas), np.concatenate(scores), factors)
+
+        def wrapped(iteration, total, make_posterior, info):
+            return callback(
+                iteration, total, lambda: make_posterior().pushed(bijection, target.names), info
+            )
+
+        posterior = self._run(
+            Transformed(target, bijection),
+            rng,
+            bijection.inverse(mover.theta),
+            map,
+            None if callback is None else wrapped,
+            step_size,
+        )
+        return posterior.pushed(bijection, target.names)
+
+    def _run(self, target, rng, init, map, callback, step_size):
         def make_posterior():
-            theta, values, scores = zip(*self._kept(pool or [snapshot]), strict=True)
-            exact = values[0] is not None
+            states = rule.states
+            exact = states[0].log_density is not None
             posterior = ParticlePosterior(
-                np.concatenate(theta),
-                log_densities=np.concatenate(values) if exact else None,
-                scores=None if target.stochastic else np.concatenate(scores),
+                np.concatenate([state.theta for state in states]),
+                log_densities=(
+                    np.concatenate([state.log_density for state in states]) if exact else None
+                ),
+                scores=np.concatenate([state.score for state in states]) if exact else None,
                 n_iter=iteration,
             )
             many = self.n_points is not None and self.n_points < len(posterior)
             return posterior.thin(self.n_points) if many else posterior
 
-        theta = starting_particles(target, rng, self.n_particles, init)
-        limit = 1e4 * max(1.0, np.abs(theta).max())
-        mover = UnadjustedLangevin(theta, blocks, step_size, scorer, rng, limit, target.stochastic)
-        adjusted = len(blocks) == 1 and not target.stochastic
-        moments, history, pool = _StreamMoments(), History(), []
+        evaluator, mover = self._mover(target, rng, init, map, step_size)
+        factors = self._factors(target)
+        one_block = len(factors) == 1 and not isinstance(factors[0], ConjugateFactor)
+        rule, history = self._rule(target), History()
         for iteration in range(1, self.max_iter + 1):
-            if adjusted and iteration == self.n_warmup - _ADAPTATION + 1:
+            adapts = iteration == self.n_warmup - _ADAPTATION + 1
+            if adapts and one_block and not target.stochastic:
                 mover = AdjustedLangevin(mover.theta, step_size, evaluator, rng)
             warmup = iteration <= self.n_warmup
             try:
-                snapshot = mover.step(warmup)
+                state = mover.step(warmup)
             except Diverged as diverged:
                 diverged.iteration, diverged.history = iteration, history.arrays()
                 raise
-            if not warmup:
-                moments.add(snapshot[0], snapshot[2])
-                if (iteration - self.n_warmup) % 2 == 0:
-                    pool.append(snapshot)
-            (worst, certain), rhat = moments.residuals(), moments.rhat()
             info = history.add(
-                residual=worst,
-                rhat=rhat,
+                **rule.see(state, warmup),
+                elbo=approximate_elbo([state], factors),
                 acceptance=mover.acceptance,
                 step_size=mover.step_size,
             )
             if callback is not None and callback(iteration, self.max_iter, make_posterior, info):
                 break
-            if len(pool) >= self.n_snapshots and worst < self.tol and rhat < self.max_rhat:
+            if rule.finished:
                 break
-        posterior = make_posterior()
+        posterior, problems = make_posterior(), rule.problems()
         posterior.history = history.arrays()
-        problems = []
-        if certain >= self.tol:
-            problems.append(f"a Stein residual of {certain:.3g} (tol={self.tol:g}) is left")
-        if rhat >= self.max_rhat:
-            problems.append(f"the particles move too slowly (R-hat {rhat:.2f})")
         posterior.converged = not problems
         posterior.diagnostics = {
-            "stein_residual": worst,
-            "rhat": rhat,
+            **rule.diagnostics(),
+            "elbo": approximate_elbo(rule.states, factors),
             "message": f"after {iteration} iterations {' and '.join(problems)}; raise max_iter.",
         }
         return posterior
 
+    def _rule(self, target):
+        options = {"n_snapshots": self.n_snapshots, "tol": self.tol, "max_rhat": self.max_rhat}
+        if not self.early_stopping:
+            return OnResiduals(**options)
+        if target.held_out is None:
+            raise ValueError("early_stopping=True needs a target with rows held out (held_out).")
+        return OnValidation(target.held_out, self.n_iter_no_change, **options)
 
-class _StreamMoments:
-    """Averages over the states that have been added, particle by particle.
 
-    Each particle is a chain of its own: the spread between their averages gives the standard errors
-    of Stein's residuals, however slowly a particle moves, and R-hat says how slowly.
+def _stein_whitening(theta, score, factors):
+    """Coordinates in which the expected Hessian of the negative log density is the identity.
+
+    By Stein's lemma ``E[(z - E z) g'] = -Cov(z) E[H]`` for a normal mean field of the particles.
     """
-
-    def __init__(self):
-        self._count = 0
-
-    def add(self, theta, score):
-        parts = np.stack([theta, score, theta * score, theta**2])
-        self._sums = self._sums + parts if self._count else parts
-        self._count += 1
-
-    def residuals(self):
-        """The largest residual, and the largest one that is more than four standard errors.
-
-        A residual is ``max(|E g_j|, |1 + Cov(z_j, g_j)| / 2)``. Both are infinite before the first
-        state, and 0 stands for none.
-        """
-        if not self._count:
-            return np.inf, np.inf
-        means = self._sums[:3] / self._count
-        theta, score, product = means.mean(axis=1)
-        root = np.sqrt(means.shape[1])
-        errors = np.stack([means[1].std(axis=0), 0.5 * means[2].std(axis=0)]) / root
-        residuals = np.stack([np.abs(score), 0.5 * np.abs(1.0 + product - theta * score)])
-        certain = np.where(residuals > 4.0 * errors, residuals, 0.0)
-        return float(residuals.max()), float(certain.max())
-
-    def rhat(self):
-        """The largest R-hat (Gelman & Rubin 1992) of a coordinate, with particles as chains."""
-        n = self._count
-        if n < 2:
-            return np.inf
-        means = self._sums[0] / n
-        within = (self._sums[3] / n - means**2).mean(axis=0) * n / (n - 1)
-        between = means.var(axis=0, ddof=1)
-        return float(np.sqrt((n - 1) / n + between / np.maximum(within, 1e-300)).max())
+    centred = theta - theta.mean(axis=0)
+    covariance, product = centred.T @ centred, centred.T @ (score - score.mean(axis=0))
+    if len(factors) > 1:
+        covariance, product = (within_factors(part, factors) for part in (covariance, product))
+    hessian = -np.linalg.solve(covariance, product)
+    size, axes = np.linalg.eigh(0.5 * (hessian + hessian.T))
+    hessian = (axes * np.maximum(size, _LEAST_CURVATURE)) @ axes.T
+    return gaussian_bijection(theta.mean(axis=0), hessian)

@@ -2,7 +2,9 @@
 
 from .base import Target, supports
 from .bijections import Affine, Chain, HyperbolicMap
+from .factors import ConjugateFactor, LogInverseGamma, MultivariateNormal
 from .glm import LogisticTarget, SoftmaxTarget
+from .hierarchical import HierarchicalTarget
 from .linear import LinearTarget
 from .log_density import LogDensity
 from .minibatch import ControlVariate
@@ -16,13 +18,17 @@ from .transformed import Transformed, Whitened
 __all__ = [
     "Affine",
     "Chain",
+    "ConjugateFactor",
     "ControlVariate",
     "FactorizedTarget",
+    "HierarchicalTarget",
     "HyperbolicMap",
     "Laplace",
     "LinearTarget",
     "LogDensity",
+    "LogInverseGamma",
     "LogisticTarget",
+    "MultivariateNormal",
     "OneSided",
     "ProbitTarget",
     "SmoothedTarget",

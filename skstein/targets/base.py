@@ -37,7 +37,7 @@ class Target:
 
     A subclass sets ``dim`` and writes ``log_likelihood`` and ``log_prior`` (or ``log_density``),
     and whatever of the optional parts it can: ``score``, ``hessian``, ``conditional``,
-    ``sample_prior``, ``sample_start``, ``log_start``, ``pointwise_log_likelihood``.
+    ``sample_prior``, ``sample_start``, ``log_start``, ``pointwise_log_likelihood``, ``take``.
 
     Attributes
     ----------
@@ -52,11 +52,14 @@ class Target:
     batch_size : int or None
     initial : ndarray of shape (dim,)
         Where a search for the mode starts.
+    held_out : Target or None
+        The same model of rows kept back for validation.
     """
 
     n_rows = None
     stochastic = False
     batch_size = None
+    held_out = None
 
     score = None
     hessian = None
@@ -67,6 +70,7 @@ class Target:
     sample_start = None
     log_start = None
     pointwise_log_likelihood = None
+    take = None
 
     @property
     def names(self):
@@ -78,7 +82,11 @@ class Target:
 
     @property
     def factors(self):
-        """The target's own factorisation for mean field: a partition of the coordinates."""
+        """The target's own factorisation for mean field: a partition of the coordinates.
+
+        Each factor is an index array or, where it is known in closed form given the others, a
+        `ConjugateFactor`. Whitening keeps factors apart.
+        """
         return (np.arange(self.dim),)
 
     def log_density(self, theta):

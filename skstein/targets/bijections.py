@@ -38,8 +38,8 @@ class Affine:
 
     def __init__(self, offset, matrix, inverse=None):
         self.offset, self.matrix, self.inverse_matrix = offset, matrix, inverse
-        diagonal = np.abs(matrix.diagonal())
-        self._log_det = float(np.log(diagonal).sum())
+        self._log_scales = np.log(np.abs(matrix.diagonal()))
+        self._log_det = float(self._log_scales.sum())
 
     def forward(self, z):
         return self.offset + _times(z, self.matrix.T)
@@ -55,6 +55,10 @@ class Affine:
     def log_det(self, z):
         """Log absolute determinant of the Jacobian of ``forward``, shape (m,)."""
         return np.full(len(z), self._log_det)
+
+    def log_det_of(self, indices):
+        """What coordinates that the map keeps apart from the others add to ``log_det``."""
+        return float(self._log_scales[indices].sum())
 
     def pull_score(self, z, score):
         """Score in ``z`` of the density whose score at ``forward(z)`` is ``score``."""

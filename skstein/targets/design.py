@@ -5,6 +5,8 @@ Both stand for the same matrix, ``[1, (X - center) / scale]``, the column of one
 is an intercept.
 """
 
+import copy
+
 import numpy as np
 import scipy.sparse
 
@@ -47,6 +49,13 @@ class DenseDesign:
         body /= scale
         self.shape = self._columns.shape
 
+    def take(self, rows):
+        """The design of some of the rows."""
+        twin = copy.copy(self)
+        twin._columns = self._columns[rows]
+        twin.shape = twin._columns.shape
+        return twin
+
     def predictor(self, theta, rows):
         """``theta`` (m, k) times the rows' columns: shape (m, len(rows))."""
         return theta @ self._columns[rows].T
@@ -73,6 +82,13 @@ class SparseDesign:
         self._intercept = int(fit_intercept)
         self._center, self._scale, self._shift = center, scale, center / scale
         self.shape = (X.shape[0], X.shape[1] + self._intercept)
+
+    def take(self, rows):
+        """The design of some of the rows."""
+        twin = copy.copy(self)
+        twin._X = self._X[rows]
+        twin.shape = (twin._X.shape[0], self.shape[1])
+        return twin
 
     def predictor(self, theta, rows):
         """``theta`` (m, k) times the rows' columns: shape (m, len(rows))."""

@@ -85,6 +85,13 @@ class RegressionTarget(Target):
     def names(self):
         return ("intercept",) * self.fit_intercept + self.feature_names
 
+    def take(self, rows):
+        """The same regression on some of the rows, an index array."""
+        twin = copy.copy(self)
+        twin.design, twin.y, twin.weights = self.design.take(rows), self.y[rows], self.weights[rows]
+        twin.n_rows = len(twin.y)
+        return twin
+
     # Prior: the coefficients of all outputs together are one block, the intercepts another.
 
     def _split(self, theta):
@@ -182,23 +189,28 @@ class RegressionTarget(Target):
 
     # Second derivatives: a subclass writes the curvature of one block of rows.
 
-    def _curvatures(self, theta):
+    def _curvatures(self, theta, rows=None):
         """Yield each block of rows with its weighted curvature, shape (k, k, rows)."""
         k = self.n_outputs
-        for block in self._blocks(8 * (k * k + self.n_columns)):
+        n = self.n_rows if rows is None else len(rows)
+        for block in row_blocks(n, 8 * (k * k + self.n_columns)):
+            block = block if rows is None else rows[block]
             eta = self.design.predictor(theta.reshape(k, self.n_columns), block)
             yield block, self._curvature(eta, self.y[block]) * self.weights[block]
 
-    def hessian(self, theta):
+    def hessian(self, theta, rows=None):
+        """Negative Hessian of the log density (dim, dim), over ``rows`` scaled to all rows."""
         k, c = self.n_outputs, self.n_columns
         information = np.zeros((k, c, k, c))
-        for block, curvature in self._curvatures(theta):
+        for block, curvature in self._curvatures(theta, rows):
             for i, j in np.argwhere(curvature.any(axis=2)):
                 if j <= i:
                     gram = self.design.gram(curvature[i, j], block)
                     information[i, :, j] += gram
                     if j < i:
                         information[j, :, i] += gram.T
+        if rows is not None:
+            information *= self.n_rows / len(rows)
         return information.reshape(k * c, k * c) + self._prior_precision(theta)
 
     def hessian_diagonal(self, theta):

@@ -5,6 +5,8 @@ import math
 import numpy as np
 
 from .._blocks import row_blocks
+from ..priors import Normal
+from .factors import ConjugateFactor, LogInverseGamma, MultivariateNormal
 from .glm import RegressionTarget
 
 _GRAM_UP_TO = 2000  # columns
@@ -19,13 +21,27 @@ class LinearTarget(RegressionTarget):
     ``sigma2 ** -(noise_shape + 1) * exp(-noise_scale / sigma2)``, independent of the coefficients.
     On all rows the likelihood needs only the Gram matrix, so that a gradient costs O(p^2), not
     O(n p); above 2000 columns the matrix is not formed.
+
+    With ``factorized=True`` the factors for mean field are ``q(intercept, coefficients)``, a normal
+    under normal priors, and ``q(sigma^2)``, an inverse gamma.
     """
 
     n_extra = 1
 
-    def __init__(self, X, y, *, noise_shape=1.0, noise_scale=1.0, **kwargs):
+    def __init__(self, X, y, *, noise_shape=1.0, noise_scale=1.0, factorized=False, **kwargs):
         super().__init__(X, np.asarray(y, dtype=float), **kwargs)
         self.noise_shape, self.noise_scale = float(noise_shape), float(noise_scale)
+        self.factorized = bool(factorized)
+        self._sum_up()
+
+    def take(self, rows):
+        """The same regression on some of the rows, an index array."""
+        twin = super().take(rows)
+        twin._sum_up()
+        return twin
+
+    def _sum_up(self):
+        """What the likelihood of all rows needs of them."""
         self._total_weight = self.weights.sum()
         self._gram = None
         if self.n_columns <= _GRAM_UP_TO:
@@ -36,6 +52,29 @@ class LinearTarget(RegressionTarget):
         self._center = self._ridge_solution()
         _, rss, moment = self._sums(self._center[None], None)
         self._rss, self._moment = rss[0], moment[0]
+
+    @property
+    def factors(self):
+        if not self.factorized:
+            return super().factors
+        coef, noise = np.arange(self.n_columns), np.array([self.n_columns])
+        normal = isinstance(self.prior, Normal) and isinstance(self.intercept_prior, Normal)
+        return (
+            ConjugateFactor(coef, self._coef_given_noise)
+            if normal and self._gram is not None
+            else coef,
+            ConjugateFactor(noise, self._noise_given_coef),
+        )
+
+    def _coef_given_noise(self, theta):
+        precision = np.exp(-theta[:, -1]).mean()
+        information = precision * self._gram + self._prior_precision(theta[0])
+        moment = self._moment + self._gram @ self._center
+        return MultivariateNormal(information, precision * moment)
+
+    def _noise_given_coef(self, theta):
+        weight, rss, _ = self._sufficient(theta, None)
+        return LogInverseGamma(self.noise_shape + 0.5 * weight, self.noise_scale + 0.5 * rss.mean())
 
     def _ridge_solution(self):
         if self._gram is None:
@@ -83,10 +122,7 @@ class LinearTarget(RegressionTarget):
         return super().log_prior(theta) + noise
 
     def sample_prior(self, rng, m):
-        # A gamma variable of small shape underflows; G(a) = G(a + 1) U^(1 / a) has a logarithm.
-        log_precision = np.log(rng.standard_gamma(self.noise_shape + 1.0, (m, 1)))
-        log_precision += np.log(rng.random((m, 1))) / self.noise_shape
-        log_sigma2 = math.log(self.noise_scale) - log_precision
+        log_sigma2 = LogInverseGamma(self.noise_shape, self.noise_scale).sample(rng, m)
         return np.concatenate([super().sample_prior(rng, m), log_sigma2], axis=1)
 
     def log_likelihood(self, theta, rows=None):
@@ -112,11 +148,15 @@ class LinearTarget(RegressionTarget):
         residual = self.y - self.design.predictor(theta[:, :-1], slice(None))
         return -0.5 * (math.log(2 * math.pi) + log_sigma2 + residual**2 * np.exp(-log_sigma2))
 
-    def hessian(self, theta):
-        _, rss, moment = self._sufficient(theta[None], None)
+    def hessian(self, theta, rows=None):
+        """Negative Hessian of the log density (dim, dim), over ``rows`` scaled to all rows."""
+        _, rss, moment = self._sufficient(theta[None], rows)
+        gram = self._gram
+        if rows is not None:
+            gram = self.design.gram(self.weights[rows], rows) * (self.n_rows / len(rows))
         precision = math.exp(-theta[-1])
         hessian = np.empty((self.dim, self.dim))
-        hessian[:-1, :-1] = precision * self._gram + self._prior_precision(theta)
+        hessian[:-1, :-1] = precision * gram + self._prior_precision(theta)
         hessian[:-1, -1] = hessian[-1, :-1] = precision * moment[0]
         hessian[-1, -1] = precision * (0.5 * rss[0] + self.noise_scale)
         return hessian

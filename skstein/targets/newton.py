@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 
 from .base import supports
 from .bijections import Affine
+from .factors import within_factors
 
 # Above this many coordinates whitening is diagonal; differencing a Hessian stops being cheap
 # sooner.
@@ -26,7 +27,8 @@ class Laplace:
     hessian : ndarray of shape (dim, dim), or (dim,) above 2000 coordinates
         Of the negative log density, at the mode.
     bijection : Affine
-        From standard normal coordinates.
+        From standard normal coordinates. It keeps the target's factors apart: then these are the
+        coordinates of the Gaussian's mean field.
     n_iter : int
     converged : bool
     """
@@ -163,7 +165,9 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
     if not converged:
         hessian = hessian_of(target, theta)
         converged = bool(score @ cho_solve(_positive_factor(hessian)[0], score) < 1e-8)
-    return Laplace(theta, hessian, gaussian_bijection(theta, hessian), n_iter, converged)
+    factors = getattr(target, "factors", ())
+    kept = within_factors(hessian, factors) if len(factors) > 1 else hessian
+    return Laplace(theta, hessian, gaussian_bijection(theta, kept), n_iter, converged)
 
 
 def _wide_approximation(target, start):

@@ -1,10 +1,13 @@
 """A target seen in other coordinates."""
 
+from functools import partial
+
 import numpy as np
 from scipy.special import gammaln
 
 from .base import Target, supports
 from .bijections import Affine
+from .factors import ConjugateFactor
 
 
 class Transformed(Target):
@@ -24,6 +27,8 @@ class Transformed(Target):
         self.target, self.bijection, self.start = target, bijection, start
         self.dim, self.n_rows, self.stochastic = target.dim, target.n_rows, target.stochastic
         self.batch_size = target.batch_size
+        held_out = getattr(target, "held_out", None)
+        self.held_out = None if held_out is None else Transformed(held_out, bijection)
         for part in ("score", "hessian", "log_prior", "sample_prior", "pointwise_log_likelihood"):
             if not supports(target, part):
                 setattr(self, part, None)
@@ -34,7 +39,17 @@ class Transformed(Target):
 
     @property
     def factors(self):
-        return self.target.factors
+        if self.bijection is None:
+            return self.target.factors
+        return tuple(
+            ConjugateFactor(factor.indices, partial(self._optimum, factor))
+            if isinstance(factor, ConjugateFactor)
+            else factor
+            for factor in self.target.factors
+        )
+
+    def _optimum(self, factor, z):
+        return _Pulled(factor.optimum(self._forward(z)), factor.indices, self)
 
     @property
     def initial(self):
@@ -134,6 +149,24 @@ class Transformed(Target):
             )
         z = self._inverse(theta)
         return z, value.reshape(m) + self._log_det(z)
+
+
+class _Pulled:
+    """The distribution of a factor's coordinates as seen in those of a `Transformed`."""
+
+    def __init__(self, distribution, indices, transformed):
+        self._distribution, self._indices = distribution, indices
+        self._transformed = transformed
+
+    def sample(self, rng, m):
+        # The map keeps factors apart, so that the other coordinates may be any.
+        theta = self._transformed._forward(np.zeros((m, self._transformed.dim)))
+        theta[:, self._indices] = self._distribution.sample(rng, m)
+        return self._transformed._inverse(theta)[:, self._indices]
+
+    def entropy(self):
+        log_det = self._transformed.bijection.log_det_of(self._indices)
+        return self._distribution.entropy() - log_det
 
 
 class Whitened(Transformed):

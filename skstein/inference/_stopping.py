@@ -1,0 +1,148 @@
+"""When a run of Langevin particles stops, and which of its states make the posterior.
+
+Either on Stein's identities: averaged over the states after the warm-up their residuals and R-hat
+have to be small, and the posterior pools snapshots. Or on rows set aside: their log predictive
+density has not grown for a while, and the posterior is the state where it was largest (PMFVB,
+section 4).
+"""
+
+import math
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ._snapshots import Snapshots
+
+
+class OnResiduals:
+    """Stop when Stein residuals and R-hat are small, and enough snapshots are pooled.
+
+    Parameters
+    ----------
+    n_snapshots : int
+        Taken every second state.
+    tol : float
+    max_rhat : float
+    """
+
+    def __init__(self, n_snapshots, tol, max_rhat):
+        self._n_snapshots, self._tol, self._max_rhat = n_snapshots, tol, max_rhat
+        self._moments, self._pool = _StreamMoments(), Snapshots(n_snapshots)
+        self._last = None
+
+    def see(self, state, warmup):
+        """Take in a state; returns what is measured of the run so far, a dict of float."""
+        self._last = state
+        if not warmup:
+            self._moments.add(*state.chains)
+            if self._moments.count % 2 == 0:
+                self._pool.offer(state)
+        self._worst, self._certain = self._moments.residuals()
+        self._rhat = self._moments.rhat()
+        return {"residual": self._worst, "rhat": self._rhat}
+
+    @property
+    def states(self):
+        """Those of the posterior, in order of time."""
+        return self._pool.chosen() or [self._last]
+
+    @property
+    def finished(self):
+        enough = len(self._pool) >= self._n_snapshots
+        return enough and self._worst < self._tol and self._rhat < self._max_rhat
+
+    def diagnostics(self):
+        """Numbers for the posterior, a dict of float."""
+        return {"stein_residual": self._worst, "rhat": self._rhat}
+
+    def problems(self):
+        """What is left undone by more than Monte-Carlo error, a list of str."""
+        problems = []
+        if self._certain >= self._tol:
+            problems.append(f"a Stein residual of {self._certain:.3g} (tol={self._tol:g}) is left")
+        if self._rhat >= self._max_rhat:
+            problems.append(f"the particles move too slowly (R-hat {self._rhat:.2f})")
+        return problems
+
+
+class OnValidation(OnResiduals):
+    """Stop when the log predictive density of rows set aside has not grown for ``patience`` states.
+
+    Parameters
+    ----------
+    held_out : Target
+        Of the rows set aside, in the coordinates of the states.
+    patience : int
+    **options
+        As of `OnResiduals`, which is measured too and stops nothing.
+    """
+
+    def __init__(self, held_out, patience, **options):
+        super().__init__(**options)
+        self._held_out, self._patience = held_out, patience
+        self._best, self._best_score, self._since = None, -math.inf, 0
+
+    def see(self, state, warmup):
+        measured = super().see(state, warmup)
+        by_row = self._held_out.pointwise_log_likelihood(state.theta)
+        score = float(np.mean(logsumexp(by_row, axis=0) - math.log(len(by_row))))
+        self._since += 1
+        if self._best is None or score > self._best_score:
+            self._best, self._best_score, self._since = state, score, 0
+        return {**measured, "validation_score": score}
+
+    @property
+    def states(self):
+        return [self._best]
+
+    @property
+    def finished(self):
+        return self._since >= self._patience
+
+    def diagnostics(self):
+        return {**super().diagnostics(), "validation_score": self._best_score}
+
+    def problems(self):
+        return [] if self.finished else ["the validation score was still growing"]
+
+
+class _StreamMoments:
+    """Averages over the states that have been added, particle by particle.
+
+    Each particle is a chain of its own: the spread between their averages gives the standard errors
+    of Stein's residuals, however slowly a particle moves, and R-hat says how slowly.
+    """
+
+    def __init__(self):
+        self.count = 0
+
+    def add(self, theta, score):
+        parts = np.stack([theta, score, theta * score, theta**2])
+        self._sums = self._sums + parts if self.count else parts
+        self.count += 1
+
+    def residuals(self):
+        """The largest residual, and the largest one that is more than four standard errors.
+
+        A residual is ``max(|E g_j|, |1 + Cov(z_j, g_j)| / 2)``. Both are infinite before the first
+        state, and 0 stands for none.
+        """
+        if not self.count:
+            return np.inf, np.inf
+        means = self._sums[:3] / self.count
+        theta, score, product = means.mean(axis=1)
+        root = np.sqrt(means.shape[1])
+        errors = np.stack([means[1].std(axis=0), 0.5 * means[2].std(axis=0)]) / root
+        residuals = np.stack([np.abs(score), 0.5 * np.abs(1.0 + product - theta * score)])
+        certain = np.where(residuals > 4.0 * errors, residuals, 0.0)
+        return float(residuals.max()), float(certain.max())
+
+    def rhat(self):
+        """The largest R-hat (Gelman & Rubin 1992) of a coordinate, with particles as chains."""
+        n = self.count
+        if n < 2:
+            return np.inf
+        means = self._sums[0] / n
+        within = (self._sums[3] / n - means**2).mean(axis=0) * n / (n - 1)
+        between = means.var(axis=0, ddof=1)
+        return float(np.sqrt((n - 1) / n + between / np.maximum(within, 1e-300)).max())
