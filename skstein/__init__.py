@@ -15,6 +15,7 @@ from .linear_model import (
     BayesianLogisticRegression,
     BayesianProbitRegression,
 )
+from .neural_network import BayesianMLPClassifier, BayesianMLPRegressor
 from .posterior import ParticlePosterior
 from .predictive import predictive
 from .targets import LogDensity
@@ -25,6 +26,8 @@ __version__ = "0.1.0"
 __all__ = [
     "BayesianLinearRegression",
     "BayesianLogisticRegression",
+    "BayesianMLPClassifier",
+    "BayesianMLPRegressor",
     "BayesianProbitRegression",
     "LatentDirichletAllocation",
     "LogDensity",

@@ -6,23 +6,32 @@ through `frozen` and its scalars through `float` or `int`: then a routine has on
 compiles once and is found again in the cache by the next process.
 """
 
+from functools import partial
+
 import numba
 import numpy as np
 
 DISPATCHERS = []
 
 
-def compiled(function):
+# Sums may be reordered, which lets them use vector instructions. That there is no NaN is never
+# assumed: a test for divergence would silently vanish.
+REORDERED = {"reassoc", "contract", "arcp", "nsz"}
+
+
+def compiled(function=None, *, fastmath=False):
     """Compile ``function`` on first use, without the GIL, and keep the result on disk if possible.
 
-    Every dispatcher is appended to `DISPATCHERS`, so that signatures and cache misses can be
-    counted.
+    ``fastmath`` is False or `REORDERED`. Every dispatcher is appended to `DISPATCHERS`, so that
+    signatures and cache misses can be counted.
     """
+    if function is None:
+        return partial(compiled, fastmath=fastmath)
     try:
-        dispatcher = numba.njit(cache=True, nogil=True)(function)
+        dispatcher = numba.njit(cache=True, nogil=True, fastmath=fastmath)(function)
     except RuntimeError:
         # Numba found no directory to write to (a read-only installation): compile in every process.
-        dispatcher = numba.njit(nogil=True)(function)
+        dispatcher = numba.njit(nogil=True, fastmath=fastmath)(function)
     DISPATCHERS.append(dispatcher)
     return dispatcher
 

@@ -4,6 +4,7 @@ from ._infer import infer, update
 from ._registry import ENGINES, resolve_engine
 from ._step_sizes import InverseSqrt, InverseTime
 from .base import Engine
+from .ensemble import Ensemble
 from .fwss import FWSS
 from .ksd_mcmc import KSDThinnedMCMC
 from .laplace import LaplaceDraws
@@ -20,6 +21,7 @@ __all__ = [
     "PMFVB",
     "SVGD",
     "Engine",
+    "Ensemble",
     "InverseSqrt",
     "InverseTime",
     "KSDThinnedMCMC",

@@ -9,8 +9,9 @@ from .base import Chains
 from .hmc import HMC
 from .mala import MALA
 from .rwm import RWM
+from .sghmc import SGHMC
 from .sgld import SGLD
 
 SAMPLERS = {"rwm": RWM, "mala": MALA, "hmc": HMC, "sgld": SGLD}
 
-__all__ = ["HMC", "MALA", "RWM", "SAMPLERS", "SGLD", "Chains"]
+__all__ = ["HMC", "MALA", "RWM", "SAMPLERS", "SGHMC", "SGLD", "Chains"]

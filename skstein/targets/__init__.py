@@ -8,6 +8,7 @@ from .hierarchical import HierarchicalTarget
 from .linear import LinearTarget
 from .log_density import LogDensity
 from .minibatch import ControlVariate
+from .mlp import MLPTarget, Network
 from .newton import Laplace, laplace_approximation
 from .one_sided import OneSided, line_shifts
 from .probit import ProbitTarget
@@ -28,7 +29,9 @@ __all__ = [
     "LogDensity",
     "LogInverseGamma",
     "LogisticTarget",
+    "MLPTarget",
     "MultivariateNormal",
+    "Network",
     "OneSided",
     "ProbitTarget",
     "SmoothedTarget",

@@ -1,0 +1,607 @@
+"""Neural networks of dense layers: gradients, training, and Hamiltonian steps on minibatches.
+
+One network is worked on at a time, row by row: its weights, and the moments of the optimiser, then
+stay in the first-level cache, which beats batched matrix products for the few hundred to few
+thousand weights that networks on tables have. Inputs that are zero, as of dummy variables, are
+skipped. Types are float32 or float64 throughout, those of the weights.
+
+The weights of a network are one vector. Layer after layer it holds a matrix and the biases; the
+matrix has a row for each input of the layer, in the last layer a row for each output, so that inner
+loops run along rows. ``sizes`` are the numbers of units, inputs and outputs included.
+"""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from ._compile import REORDERED, compiled
+
+ACTIVATIONS = {"relu": 0, "tanh": 1, "logistic": 2}
+LIKELIHOODS = {"normal": 0, "binary": 1, "softmax": 2}
+_LARGEST_VELOCITY = 4.0  # standard deviations
+_BLOCK = 64  # rows that layers work on together
+
+
+def aligned(values, dtype):
+    """A C-contiguous, writable array of ``dtype``: the one layout that the routines compile for."""
+    return np.require(values, dtype, "CAW")
+
+
+def n_weights(sizes):
+    """Length of the weight vector of a network.
+
+    Examples
+    --------
+    >>> from skstein._jit.mlp import n_weights
+    >>> n_weights([4, 50, 1])
+    301
+    """
+    return sum((a + 1) * b for a, b in pairwise(sizes))
+
+
+def outputs(weights, X, sizes, activation):
+    """Outputs of several networks.
+
+    Parameters
+    ----------
+    weights : array of shape (m, n_weights)
+    X : array of shape (n, sizes[0]) and the type of the weights
+    sizes : array of int64, shape (n_layers + 1,)
+    activation : int
+        One of `ACTIVATIONS`.
+
+    Returns
+    -------
+    outputs : array of shape (m, n, sizes[-1])
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein._jit.mlp import outputs
+    >>> outputs(np.ones((1, 4)), np.array([[2.0], [-5.0]]), np.array([1, 1, 1]), 0)
+    array([[[4.],
+            [1.]]])
+    """
+    result = np.empty((len(weights), len(X), sizes[-1]), X.dtype)
+    _outputs(aligned(weights, X.dtype), X, sizes, activation, result)
+    return result
+
+
+def loss_and_gradient(weights, data, rows, network, precision):
+    """Loss and its gradient for one network, summed over rows with their weights.
+
+    The loss of a normal likelihood is half the sum over outputs of squared errors times
+    ``precision``, that of classes the negative log likelihood.
+
+    Parameters
+    ----------
+    weights : array of shape (n_weights,)
+    data : tuple (X, Y, row_weights)
+        Of shapes (n, sizes[0]), (n, sizes[-1]) and (n,); Y is 0 or 1 for classes.
+    rows : array of int64
+    network : tuple (sizes, activation, likelihood)
+    precision : array of shape (sizes[-1],)
+        One over the noise variance of each output.
+
+    Returns
+    -------
+    losses : array of shape (sizes[-1],)
+        Weighted sum of squared errors of each output; for classes the loss comes first.
+    gradient : array of shape (n_weights,)
+    """
+    X, Y, row_weights = data
+    sizes, activation, likelihood = network
+    losses, gradient = np.zeros(sizes[-1], X.dtype), np.zeros(len(weights), X.dtype)
+    _sum_gradient(
+        aligned(weights, X.dtype), X, Y, row_weights, rows, sizes, activation, likelihood,
+        aligned(precision, X.dtype), losses, gradient,
+    )  # fmt: skip
+    return losses, gradient
+
+
+def train(state, data, order, batch_size, n_epochs, network, learning_rate, n_steps, prior, rng):
+    """Epochs of Adam for one network, with a rate that falls to zero along a cosine.
+
+    It descends the loss of `loss_and_gradient` plus ``0.5 * precision * weights**2``, scaled by the
+    mean noise variance over the number of rows. After an epoch the noise variances are set to their
+    posterior mode given the errors that were met.
+
+    Parameters
+    ----------
+    state : tuple (weights, first, second, noise, done)
+        Weights, moments of the gradient, noise variances, and an int64 array with the number of
+        steps done: changed in place.
+    data, network : tuples
+        As in `loss_and_gradient`.
+    order : array of int64
+        Rows to train on; reshuffled in place.
+    batch_size, n_epochs : int
+    learning_rate : float
+    n_steps : int
+        At which the rate reaches zero.
+    prior : tuple (precision, noise_shape, noise_scale)
+        Precision of each weight, and the inverse gamma distribution of the noise variances.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    loss : float
+        Mean loss met in the last epoch.
+    """
+    X, Y, row_weights = data
+    sizes, activation, likelihood = network
+    precision, noise_shape, noise_scale = prior
+    weights, first, second, noise, done = state
+    return _train(
+        weights, first, second, noise, done, X, Y, row_weights, order, batch_size, n_epochs,
+        sizes, activation, likelihood, learning_rate, n_steps, precision, noise_shape, noise_scale,
+        rng,
+    )  # fmt: skip
+
+
+def hamiltonian_steps(state, data, order, batch_size, n_steps, network, step_size, prior, rng):
+    """Steps of stochastic gradient Hamiltonian Monte Carlo for one network.
+
+    Parameters
+    ----------
+    state : tuple (weights, velocity, scale)
+        ``scale`` is the standard deviation that a weight is thought to have, and the unit of its
+        velocity; weights and velocity are changed in place.
+    data, network : tuples
+        As in `loss_and_gradient`.
+    order : array of int64
+        All rows; reshuffled in place.
+    batch_size, n_steps : int
+    step_size : float
+    prior : tuple (precision, noise)
+        Precision of each weight, and variance of the noise of each output.
+    rng : numpy.random.Generator
+    """
+    X, Y, row_weights = data
+    sizes, activation, likelihood = network
+    weights, velocity, scale = state
+    precision, noise = prior
+    _hamiltonian_steps(
+        weights, velocity, scale, X, Y, row_weights, order, batch_size, n_steps,
+        sizes, activation, likelihood, step_size, precision, noise, rng,
+    )  # fmt: skip
+
+
+def gauss_newton(weights, data, rows, network, precision, rng):
+    """Diagonal of the Gauss-Newton matrix of the loss of one network, summed over rows.
+
+    Several outputs would need a backward pass each. One pass of a random combination has the same
+    mean: of outputs with random signs, or of the loss of a label drawn from the network.
+
+    Parameters
+    ----------
+    weights, data, rows, network, precision
+        As in `loss_and_gradient`.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    diagonal : array of shape (n_weights,)
+    """
+    X, _, row_weights = data
+    sizes, activation, likelihood = network
+    diagonal = np.zeros(len(weights), X.dtype)
+    _gauss_newton(
+        aligned(weights, X.dtype), X, row_weights, rows, sizes, activation, likelihood,
+        aligned(precision, X.dtype), rng, diagonal,
+    )  # fmt: skip
+    return diagonal
+
+
+# A view of an array costs as much as fifty multiplications. So layers work on blocks of rows, and
+# units, and the derivatives of the loss by them, lie layer after layer, with all rows of a block.
+
+
+@compiled(fastmath=REORDERED)
+def _hidden(weights, bias, inputs, activation, result):
+    """Outputs of a hidden layer, shape (rows, fan_out)."""
+    zero = weights.dtype.type(0.0)
+    one = weights.dtype.type(1.0)
+    fan_in, fan_out = weights.shape
+    for i in range(inputs.shape[0]):
+        for k in range(fan_out):
+            result[i, k] = bias[k]
+        for j in range(fan_in):
+            value = inputs[i, j]
+            if value != zero:
+                for k in range(fan_out):
+                    result[i, k] += value * weights[j, k]
+        if activation == 0:
+            for k in range(fan_out):
+                # A comparison the other way round would turn NaN into zero.
+                result[i, k] = zero if result[i, k] < zero else result[i, k]
+        elif activation == 1:
+            for k in range(fan_out):
+                result[i, k] = math.tanh(result[i, k])
+        else:
+            for k in range(fan_out):
+                result[i, k] = one / (one + math.exp(-result[i, k]))
+
+
+@compiled(fastmath=REORDERED)
+def _readout(weights, bias, inputs, result):
+    """Outputs of the last layer, shape (rows, n_outputs)."""
+    for i in range(inputs.shape[0]):
+        for k in range(weights.shape[0]):
+            total = bias[k]
+            for j in range(weights.shape[1]):
+                total += weights[k, j] * inputs[i, j]
+            result[i, k] = total
+
+
+@compiled(fastmath=REORDERED)
+def _forward(weights, x, sizes, activation, units):
+    """Fill ``units`` from the rows ``x``; returns the view of the outputs."""
+    n = x.shape[0]
+    last = sizes.shape[0] - 2
+    inputs = x
+    first = 0
+    unit = 0
+    for layer in range(last + 1):
+        fan_in = sizes[layer]
+        fan_out = sizes[layer + 1]
+        end = first + fan_in * fan_out
+        bias = weights[end : end + fan_out]
+        result = units[unit : unit + n * fan_out].reshape(n, fan_out)
+        if layer == last:
+            _readout(weights[first:end].reshape(fan_out, fan_in), bias, inputs, result)
+        else:
+            matrix = weights[first:end].reshape(fan_in, fan_out)
+            _hidden(matrix, bias, inputs, activation, result)
+        inputs = result
+        first = end + fan_out
+        unit += n * fan_out
+    return inputs
+
+
+@compiled(fastmath=REORDERED)
+def _below_readout(weights, delta, below):
+    """Derivatives by the inputs of the last layer."""
+    for i in range(delta.shape[0]):
+        for j in range(weights.shape[1]):
+            below[i, j] = 0
+        for k in range(weights.shape[0]):
+            value = delta[i, k]
+            for j in range(weights.shape[1]):
+                below[i, j] += value * weights[k, j]
+
+
+@compiled(fastmath=REORDERED)
+def _below_hidden(weights, delta, below):
+    """Derivatives by the inputs of a hidden layer."""
+    for i in range(delta.shape[0]):
+        for j in range(weights.shape[0]):
+            total = below.dtype.type(0.0)
+            for k in range(weights.shape[1]):
+                total += weights[j, k] * delta[i, k]
+            below[i, j] = total
+
+
+@compiled(fastmath=REORDERED)
+def _through(inputs, activation, below):
+    """Multiply derivatives by those of the activation, whose values are ``inputs``."""
+    zero = below.dtype.type(0.0)
+    one = below.dtype.type(1.0)
+    if activation == 0:
+        for j in range(below.shape[0]):
+            below[j] = zero if inputs[j] <= zero else below[j]
+    elif activation == 1:
+        for j in range(below.shape[0]):
+            below[j] *= one - inputs[j] * inputs[j]
+    else:
+        for j in range(below.shape[0]):
+            below[j] *= inputs[j] * (one - inputs[j])
+
+
+@compiled(fastmath=REORDERED)
+def _propagate(weights, n, sizes, activation, units, deltas):
+    """Fill ``deltas`` from its last part, the derivatives of the loss by the outputs."""
+    last = sizes.shape[0] - 2
+    end = weights.shape[0]
+    unit = n * sizes[1:].sum()
+    for layer in range(last, 0, -1):
+        fan_in = sizes[layer]
+        fan_out = sizes[layer + 1]
+        first = end - (fan_in + 1) * fan_out
+        delta = deltas[unit - n * fan_out : unit].reshape(n, fan_out)
+        unit -= n * fan_out
+        flat = deltas[unit - n * fan_in : unit]
+        below = flat.reshape(n, fan_in)
+        matrix = weights[first : end - fan_out]
+        if layer == last:
+            _below_readout(matrix.reshape(fan_out, fan_in), delta, below)
+        else:
+            _below_hidden(matrix.reshape(fan_in, fan_out), delta, below)
+        _through(units[unit - n * fan_in : unit], activation, flat)
+        end = first
+
+
+@compiled(fastmath=REORDERED)
+def _add_outer(left, right, matrix):
+    """Add ``left.T @ right``; zeros in ``left`` cost nothing."""
+    zero = matrix.dtype.type(0.0)
+    for i in range(left.shape[0]):
+        for j in range(matrix.shape[0]):
+            value = left[i, j]
+            if value != zero:
+                for k in range(matrix.shape[1]):
+                    matrix[j, k] += value * right[i, k]
+
+
+@compiled(fastmath=REORDERED)
+def _accumulate(x, sizes, units, deltas, gradient):
+    """Add the products of inputs and derivatives of every layer to ``gradient``."""
+    n = x.shape[0]
+    last = sizes.shape[0] - 2
+    inputs = x
+    first = 0
+    unit = 0
+    for layer in range(last + 1):
+        fan_in = sizes[layer]
+        fan_out = sizes[layer + 1]
+        end = first + fan_in * fan_out
+        delta = deltas[unit : unit + n * fan_out].reshape(n, fan_out)
+        if layer == last:
+            _add_outer(delta, inputs, gradient[first:end].reshape(fan_out, fan_in))
+        else:
+            _add_outer(inputs, delta, gradient[first:end].reshape(fan_in, fan_out))
+        bias = gradient[end : end + fan_out]
+        for i in range(n):
+            for k in range(fan_out):
+                bias[k] += delta[i, k]
+        first = end + fan_out
+        inputs = units[unit : unit + n * fan_out].reshape(n, fan_out)
+        unit += n * fan_out
+
+
+@compiled(fastmath=REORDERED)
+def _proportions(logits):
+    """Turn logits into probabilities in place; return the log of the sum of exponentials."""
+    largest = logits[0]
+    for k in range(1, logits.shape[0]):
+        if not logits[k] <= largest:
+            largest = logits[k]
+    total = logits.dtype.type(0.0)
+    for k in range(logits.shape[0]):
+        logits[k] = math.exp(logits[k] - largest)
+        total += logits[k]
+    for k in range(logits.shape[0]):
+        logits[k] /= total
+    return largest + math.log(total)
+
+
+@compiled(fastmath=REORDERED)
+def _compare(result, y, weight, likelihood, precision, delta, losses):
+    """Set ``delta`` to the derivatives of a row's loss by the outputs, and add to ``losses``."""
+    zero = result.dtype.type(0.0)
+    one = result.dtype.type(1.0)
+    if likelihood == 0:
+        for k in range(result.shape[0]):
+            error = result[k] - y[k]
+            delta[k] = weight * precision[k] * error
+            losses[k] += weight * error * error
+    elif likelihood == 1:
+        logit = result[0]
+        small = math.exp(-abs(logit))
+        proba = (one if logit >= zero else small) / (one + small)
+        delta[0] = weight * (proba - y[0])
+        losses[0] += weight * (max(logit, zero) - logit * y[0] + math.log1p(small))
+    else:
+        hit = zero
+        for k in range(result.shape[0]):
+            hit += result[k] * y[k]
+            delta[k] = result[k]
+        losses[0] += weight * (_proportions(delta) - hit)
+        for k in range(result.shape[0]):
+            delta[k] = weight * (delta[k] - y[k])
+
+
+@compiled(fastmath=REORDERED)
+def _gradient(
+    weights, X, Y, row_weights, rows, sizes, activation, likelihood, precision, losses, gradient,
+    x, units, deltas,
+):  # fmt: skip
+    n_outputs = sizes[sizes.shape[0] - 1]
+    n_units = sizes[1:].sum()
+    for start in range(0, rows.shape[0], x.shape[0]):
+        n = min(x.shape[0], rows.shape[0] - start)
+        for i in range(n):
+            for j in range(X.shape[1]):
+                x[i, j] = X[rows[start + i], j]
+        result = _forward(weights, x[:n], sizes, activation, units)
+        delta = deltas[n * (n_units - n_outputs) : n * n_units].reshape(n, n_outputs)
+        for i in range(n):
+            row = rows[start + i]
+            _compare(
+                result[i], Y[row], row_weights[row], likelihood, precision, delta[i], losses
+            )  # fmt: skip
+        _propagate(weights, n, sizes, activation, units, deltas)
+        _accumulate(x[:n], sizes, units, deltas, gradient)
+
+
+@compiled
+def _scratch(n_rows, sizes, like):
+    """Rows of a block, units and their derivatives."""
+    n = min(n_rows, _BLOCK)
+    n_units = sizes[1:].sum()
+    x = np.empty((n, sizes[0]), like.dtype)
+    return x, np.empty(n * n_units, like.dtype), np.empty(n * n_units, like.dtype)
+
+
+@compiled
+def _sum_gradient(
+    weights, X, Y, row_weights, rows, sizes, activation, likelihood, precision, losses, gradient,
+):  # fmt: skip
+    x, units, deltas = _scratch(rows.shape[0], sizes, weights)
+    _gradient(
+        weights, X, Y, row_weights, rows, sizes, activation, likelihood, precision, losses,
+        gradient, x, units, deltas,
+    )  # fmt: skip
+
+
+@compiled
+def _outputs(weights, X, sizes, activation, result):
+    _, units, _ = _scratch(X.shape[0], sizes, weights)
+    for i in range(weights.shape[0]):
+        for start in range(0, X.shape[0], _BLOCK):
+            block = X[start : start + _BLOCK]
+            result[i, start : start + _BLOCK] = _forward(
+                weights[i], block, sizes, activation, units
+            )
+
+
+@compiled(fastmath=REORDERED)
+def _adam(weights, first, second, gradient, rate, correction):
+    keep_first = weights.dtype.type(0.9)
+    keep_second = weights.dtype.type(0.999)
+    one = weights.dtype.type(1.0)
+    small = weights.dtype.type(1e-8)
+    for p in range(weights.shape[0]):
+        slope = gradient[p]
+        first[p] = keep_first * first[p] + (one - keep_first) * slope
+        second[p] = keep_second * second[p] + (one - keep_second) * slope * slope
+        weights[p] -= rate * first[p] / (math.sqrt(second[p] * correction) + small)
+
+
+@compiled
+def _train(
+    weights, first, second, noise, done, X, Y, row_weights, order, batch_size, n_epochs, sizes,
+    activation, likelihood, learning_rate, n_steps, precision, noise_shape, noise_scale, rng,
+):  # fmt: skip
+    dtype = weights.dtype.type
+    n = order.shape[0]
+    total = 0.0
+    for i in order:
+        total += row_weights[i]
+    gradient = np.empty_like(weights)
+    losses = np.empty_like(noise)
+    inverse = np.empty_like(noise)
+    x, units, deltas = _scratch(batch_size, sizes, weights)
+    loss = 0.0
+    for _ in range(n_epochs):
+        if batch_size < n:
+            for i in range(n - 1, 0, -1):
+                j = rng.integers(0, i + 1)
+                order[i], order[j] = order[j], order[i]
+        losses[:] = 0
+        mean_noise = noise.mean()
+        for k in range(noise.shape[0]):
+            inverse[k] = mean_noise / noise[k]
+        shrinkage = dtype(mean_noise / total)
+        for start in range(0, n, batch_size):
+            rows = order[start : start + batch_size]
+            gradient[:] = 0
+            _gradient(
+                weights, X, Y, row_weights, rows, sizes, activation, likelihood, inverse, losses,
+                gradient, x, units, deltas,
+            )  # fmt: skip
+            scale = dtype(n / (total * rows.shape[0]))
+            for p in range(weights.shape[0]):
+                gradient[p] = scale * gradient[p] + shrinkage * precision[p] * weights[p]
+            step = done[0] + 1
+            done[0] = step
+            rate = 0.5 * learning_rate * (1.0 + math.cos(math.pi * min(1.0, step / n_steps)))
+            rate /= 1.0 - 0.9**step
+            correction = 1.0 / (1.0 - 0.999**step)
+            _adam(weights, first, second, gradient, dtype(rate), dtype(correction))
+        loss = losses.sum() / total
+        if likelihood == 0:
+            for k in range(noise.shape[0]):
+                noise[k] = (0.5 * losses[k] + noise_scale) / (0.5 * total + noise_shape)
+    return loss
+
+
+@compiled(fastmath=REORDERED)
+def _kick(weights, velocity, scale, gradient, precision, normal, step, keep, factor, spread, most):
+    for p in range(weights.shape[0]):
+        force = factor * gradient[p] + precision[p] * weights[p]
+        v = keep * velocity[p] - step * scale[p] * force + spread * normal[p]
+        v = most if v > most else v
+        v = -most if v < -most else v
+        velocity[p] = v
+        weights[p] += step * scale[p] * v
+
+
+@compiled
+def _hamiltonian_steps(
+    weights, velocity, scale, X, Y, row_weights, order, batch_size, n_steps, sizes, activation,
+    likelihood, step_size, precision, noise, rng,
+):  # fmt: skip
+    dtype = weights.dtype.type
+    n = order.shape[0]
+    ratio = n / batch_size
+    gradient = np.empty_like(weights)
+    normal = np.empty_like(weights)
+    losses = np.empty_like(noise)
+    inverse = 1 / noise
+    x, units, deltas = _scratch(batch_size, sizes, weights)
+    rows = order[:batch_size]
+    for _ in range(n_steps):
+        if batch_size < n:
+            for i in range(batch_size):
+                j = rng.integers(i, n)
+                order[i], order[j] = order[j], order[i]
+        gradient[:] = 0
+        losses[:] = 0
+        _gradient(
+            weights, X, Y, row_weights, rows, sizes, activation, likelihood, inverse, losses,
+            gradient, x, units, deltas,
+        )  # fmt: skip
+        # What the minibatch brings of noise is taken off that of the dynamics.
+        share = 1.0
+        if likelihood == 0:
+            share = min(1.0, (losses * inverse).mean() / batch_size)
+        variance = 1.0 - math.exp(-2.0 * step_size) - step_size**2 * (ratio - 1.0) * share
+        spread = math.sqrt(max(0.0, variance))
+        for p in range(weights.shape[0]):
+            normal[p] = rng.standard_normal()
+        _kick(
+            weights, velocity, scale, gradient, precision, normal, dtype(step_size),
+            dtype(math.exp(-step_size)), dtype(ratio), dtype(spread), dtype(_LARGEST_VELOCITY),
+        )  # fmt: skip
+
+
+@compiled
+def _gauss_newton(
+    weights, X, row_weights, rows, sizes, activation, likelihood, precision, rng, diagonal,
+):  # fmt: skip
+    n_outputs = sizes[sizes.shape[0] - 1]
+    n_units = sizes[1:].sum()
+    x, units, deltas = _scratch(rows.shape[0], sizes, weights)
+    for start in range(0, rows.shape[0], _BLOCK):
+        block = rows[start : start + _BLOCK]
+        n = block.shape[0]
+        for i in range(n):
+            x[i] = X[block[i]]
+        result = _forward(weights, x[:n], sizes, activation, units)
+        outer = deltas[n * (n_units - n_outputs) : n * n_units].reshape(n, n_outputs)
+        for i in range(n):
+            root = math.sqrt(row_weights[block[i]])
+            delta = outer[i]
+            if likelihood == 0:
+                for k in range(n_outputs):
+                    sign = root if rng.random() < 0.5 else -root
+                    delta[k] = sign * math.sqrt(precision[k])
+            elif likelihood == 1:
+                half = math.exp(-0.5 * abs(result[i, 0]))
+                delta[0] = root * half / (1.0 + half * half)
+            else:
+                delta[:] = result[i]
+                _proportions(delta)
+                left = rng.random()
+                label = n_outputs - 1
+                for k in range(n_outputs):
+                    left -= delta[k]
+                    if left < 0.0:
+                        label = k
+                        break
+                delta[label] -= 1.0
+                delta *= root
+        _propagate(weights, n, sizes, activation, units, deltas)
+        _accumulate(x[:n] * x[:n], sizes, units * units, deltas * deltas, diagonal)

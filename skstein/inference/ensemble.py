@@ -1,0 +1,209 @@
+"""Ensembles: networks trained independently, each from its own start.
+
+The posterior of a network has so many modes that no chain crosses between them. What an ensemble of
+local modes gives is cheap and decides the accuracy of whatever follows; the other engines for
+networks start from it. It is in none of the papers. As a posterior by itself it lacks the spread
+within a mode, and training errors say nothing of the noise: that is measured on rows which the
+networks did not see.
+"""
+
+import warnings
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .._validation import Interval, StrOptions
+from ..posterior import ParticlePosterior
+from .base import N_PARTICLES, Engine, History
+
+_N_FOLDS = 10
+_ROUNDS = 20  # between which the callback may stop the run
+_SMALL_DATA, _SMALL_BATCH, _BATCH = 3000, 32, 100
+_FOREVER = 2**62
+
+
+class Ensemble(Engine):
+    """Networks trained independently to modes of the posterior.
+
+    Parameters
+    ----------
+    n_particles : int, default=20
+        Networks.
+    max_iter : int or "auto", default="auto"
+        Epochs; "auto" is as many as make 20,000 steps, from 50 to 2000.
+    batch_size : int, "auto" or None, default="auto"
+        Rows of a step: 32 below 3000 rows, else 100, for "auto"; all rows for None.
+    learning_rate : float, default=0.01
+        First step of Adam; it falls to zero along a cosine.
+    out_of_bag : bool, default=True
+        Whether every network is kept from a tenth of the rows, from which noise variances are then
+        estimated. Without it they are those of training errors, which are too small.
+    validation_fraction : float or None, default=None
+        Stop a network early, and take its best state, by its likelihood of this share of the rows,
+        drawn for it at random; they are out of bag too.
+    n_iter_no_change : int, default=10
+        Epochs without progress after which a network stops early.
+    tol : float, default=1e-4
+        What counts as progress in the mean log likelihood.
+
+    Raises
+    ------
+    FloatingPointError
+        If every network diverges.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If some networks diverge, which are left out.
+
+    References
+    ----------
+    Lakshminarayanan, Pritzel & Blundell (2017), "Simple and scalable predictive uncertainty
+    estimation using deep ensembles".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.inference import Ensemble
+    >>> from skstein.targets import MLPTarget
+    >>> X = np.linspace(-1, 1, 50)[:, None]
+    >>> target = MLPTarget(X, np.sin(3 * X[:, 0]), hidden_layer_sizes=(5,))
+    >>> Ensemble(4, max_iter=10).run(target, np.random.default_rng(0))
+    ParticlePosterior(4 particles, 17 coordinates)
+    """
+
+    _parameter_constraints = {
+        "n_particles": N_PARTICLES[1:],
+        "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "batch_size": [
+            None,
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "out_of_bag": ["boolean"],
+        "validation_fraction": [None, Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
+    requires = ("begin_training", "train")
+
+    def __init__(
+        self,
+        n_particles=20,
+        *,
+        max_iter="auto",
+        batch_size="auto",
+        learning_rate=0.01,
+        out_of_bag=True,
+        validation_fraction=None,
+        n_iter_no_change=10,
+        tol=1e-4,
+    ):
+        self.n_particles = n_particles
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.out_of_bag = out_of_bag
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+
+    def n_rounds(self, target):
+        return min(_ROUNDS, self._n_epochs(target.n_rows))
+
+    def run(self, target, rng, *, init=None, map=map, callback=None):
+        n = target.n_rows
+        theta = target.sample_initial(rng, self.n_particles)
+        if init is not None:
+            theta[: len(init)] = init[: self.n_particles]
+        batch_size = resolve_batch_size(self.batch_size, n)
+        n_epochs = self._n_epochs(n)
+        generators = rng.spawn(len(theta))
+        held_out = self._held_out(n, target.n_noise, rng)
+        states = [
+            target.begin_training(start, np.setdiff1d(np.arange(n), rows), rows, generator)
+            for start, rows, generator in zip(theta, held_out, generators, strict=True)
+        ]
+        n_steps = n_epochs * -(-min(len(state.rows) for state in states) // batch_size)
+        early = self.validation_fraction is not None
+        patience = self.n_iter_no_change if early else _FOREVER
+        history, done = History(), 0
+
+        def make_posterior():
+            kept = [state for state in states if np.isfinite(state.weights).all()]
+            if not kept:
+                raise FloatingPointError(
+                    f"every network diverged within {done} epochs: use a smaller learning rate, "
+                    f"below {self.learning_rate:g}, or scale the features."
+                )
+            particles = np.stack([target.trained(state, early) for state in kept])
+            if target.n_noise and any(len(state.held_out) for state in kept):
+                rows = [state.held_out for state in kept]
+                particles[:, target.n_weights :] = target.out_of_bag_noise(particles, rows)
+            return ParticlePosterior(
+                particles,
+                names=target.names,
+                history=history.arrays(),
+                n_iter=done,
+                diagnostics={"n_dropped": len(states) - len(kept)},
+                state=kept,
+            )
+
+        for part in np.array_split(np.arange(n_epochs), self.n_rounds(target)):
+            advance = partial(
+                target.train, len(part), batch_size, self.learning_rate, n_steps, patience, self.tol
+            )
+            states = list(map(advance, states))
+            done += len(part)
+            finite = sum(bool(np.isfinite(state.weights).all()) for state in states)
+            info = history.add(n_networks=finite)
+            if callback is not None and callback(done, n_epochs, make_posterior, info):
+                break
+        posterior = make_posterior()
+        dropped = posterior.diagnostics["n_dropped"]
+        if dropped:
+            warnings.warn(
+                f"{dropped} of {len(states)} networks diverged and were left out: use a smaller "
+                f"learning rate than {self.learning_rate:g}.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return posterior
+
+    def _n_epochs(self, n):
+        if self.max_iter != "auto":
+            return self.max_iter
+        return automatic_epochs(n, resolve_batch_size(self.batch_size, n))
+
+    def _held_out(self, n, n_noise, rng):
+        """The rows that each network is not trained on."""
+        m = self.n_particles
+        if self.validation_fraction is not None:
+            count = int(np.ceil(self.validation_fraction * n))
+            if count >= n:
+                raise ValueError(
+                    f"validation_fraction={self.validation_fraction:g} leaves none of {n} rows to "
+                    "train on; use early_stopping=False."
+                )
+            return [rng.permutation(n)[:count] for _ in range(m)]
+        if not (self.out_of_bag and n_noise) or n == 1:
+            return [np.array([], dtype=int)] * m
+        folds = np.array_split(rng.permutation(n), min(_N_FOLDS, n))
+        return [folds[i % len(folds)] for i in range(m)]
+
+
+def resolve_batch_size(batch_size, n):
+    """Rows of a step."""
+    if batch_size is None:
+        return n
+    if batch_size == "auto":
+        batch_size = _SMALL_BATCH if n < _SMALL_DATA else _BATCH
+    return min(batch_size, n)
+
+
+def automatic_epochs(n, batch_size, n_updates=20_000, least=50):
+    """As many epochs as make ``n_updates`` steps, within limits."""
+    return int(np.clip(round(n_updates * batch_size / n), least, 2000))

@@ -1,0 +1,837 @@
+"""Bayesian neural networks: a classifier and a regressor that say how sure they are.
+
+Every particle is a whole network, with its own noise variances in a regression. Inference has two
+stages. Networks are trained independently, each from its own start (`skstein.inference.Ensemble`);
+then an engine goes on from there to spread particles around each mode, or nothing does
+(``inference="ensemble"``). Predictions are mixtures over all particles. Features, and outcomes, are
+standardised inside, and particles are kept in the standardised coordinates.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import MultiOutputMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from ._estimator import BayesianClassifierMixin, BayesianEstimator, BayesianRegressorMixin
+from ._parallel import make_map, one_thread
+from ._random import as_generator
+from ._validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    about,
+    check_magnitude,
+    check_sample_weight,
+    validated,
+)
+from .inference._network import NETWORK_ENGINES, resolve_network_engine
+from .inference.ensemble import Ensemble, automatic_epochs, resolve_batch_size
+from .linear_model import _drop_weightless, _location_and_scale
+from .posterior import ParticlePosterior
+from .priors import PRIORS, resolve_prior
+from .targets.mlp import MLPTarget
+
+_FOREVER = 2**62
+_MEMORY = 0.9  # of the noise variance in a stream, from one call of partial_fit to the next
+
+
+@dataclass
+class _Scaling:
+    """``(X - center) / scale`` and ``(y - y_center) / y_scale``."""
+
+    center: np.ndarray | float = 0.0
+    scale: np.ndarray | float = 1.0
+    y_center: np.ndarray | float = 0.0
+    y_scale: np.ndarray | float = 1.0
+
+    def features(self, X, dtype):
+        """Standardised features, dense."""
+        if sparse.issparse(X):
+            X = X.toarray()
+        return ((X - self.center) / self.scale).astype(dtype)
+
+
+class _BayesianMLP(BayesianEstimator):
+    """What classifier and regressor share: the network, its training, and the second stage."""
+
+    _named_parameters = {
+        "inference": resolve_network_engine,
+        "prior": lambda prior: resolve_prior(prior, 3.0, "prior"),
+    }
+
+    _parameter_constraints = {
+        "hidden_layer_sizes": [
+            "array-like",
+            Interval(Integral, 0, None, closed="left"),
+        ],
+        "activation": [StrOptions({"relu", "tanh", "logistic"})],
+        "inference": [StrOptions(set(NETWORK_ENGINES)), HasMethods("run")],
+        "n_networks": [Interval(Integral, 2, None, closed="left")],
+        "prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
+        "batch_size": [
+            None,
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "standardize": ["boolean"],
+        "dtype": [StrOptions({"float32", "float64"})],
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+        "warm_start": ["boolean"],
+    }
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _validated(self, X, y, further, **options):
+        with about("X"):
+            X, y = validate_data(
+                self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr", **options
+            )
+        check_magnitude(X, "X")
+        return X, y
+
+    @property
+    def _hidden(self):
+        sizes = np.atleast_1d(np.asarray(self.hidden_layer_sizes, dtype=object)).ravel()
+        if not all(isinstance(size, Integral) and size >= 1 for size in sizes):
+            raise ValueError(
+                f"hidden_layer_sizes must be positive integers, the units of each hidden layer; "
+                f"{self.hidden_layer_sizes!r}."
+            )
+        return tuple(map(int, sizes))
+
+    def _target(self, X, y, sample_weight, scaling, **options):
+        return MLPTarget(
+            scaling.features(X, self.dtype),
+            y,
+            sample_weight=sample_weight,
+            hidden_layer_sizes=self._hidden,
+            activation=self.activation,
+            prior=self._named_parameters["prior"](self.prior),
+            dtype=self.dtype,
+            **options,
+        )
+
+    def _engines(self, target):
+        """The engine that trains the networks, and the one that goes on from there, or None."""
+        engine = resolve_network_engine(self.inference)
+        if isinstance(engine, Ensemble) and not isinstance(self.inference, str):
+            return engine, None
+        batch_size = self.batch_size
+        if isinstance(batch_size, Integral) and batch_size > target.n_rows:
+            raise ValueError(
+                f"batch_size={batch_size} is more than the {target.n_rows} rows to train on; use "
+                'batch_size="auto", or None for all rows.'
+            )
+        max_iter = self.max_iter
+        if max_iter == "auto":
+            size = resolve_batch_size(batch_size, target.n_rows)
+            max_iter = automatic_epochs(target.n_rows, size, *self._effort)
+        alone = isinstance(engine, Ensemble)
+        ensemble = Ensemble(
+            self.n_networks,
+            max_iter=max_iter,
+            batch_size=batch_size,
+            learning_rate=self.learning_rate_init,
+            out_of_bag=alone,
+            validation_fraction=self.validation_fraction if self.early_stopping else None,
+            n_iter_no_change=self.n_iter_no_change,
+            tol=self.tol,
+        )
+        if alone:
+            return ensemble, None
+        if isinstance(self.inference, str) and "n_chains" in engine.get_params():
+            engine.set_params(n_chains=self.n_networks)
+        return ensemble, engine
+
+    def _learn(self, target, scaling, given):
+        """Train the networks, run the second stage, and set the attributes that follow."""
+        ensemble, engine = self._engines(target)
+        previous = None
+        if self.warm_start and hasattr(self, "posterior_"):
+            if self._network != target.network:
+                raise ValueError(
+                    "warm_start=True goes on with the same features, outputs and layers as the fit "
+                    "before; these are others. Fit with warm_start=False."
+                )
+            previous = np.stack([target.trained(state) for state in self._networks])
+        self.inference_ = ensemble if engine is None else engine
+        common = {"_network": target.network, "_scaling": scaling}
+        rng = as_generator(self.random_state)
+        map_pieces = make_map(self.n_jobs)
+        rounds = [ensemble.n_rounds(target)]
+        if engine is not None and hasattr(engine, "n_rounds"):
+            rounds.append(engine.n_rounds(target))
+        total = None if None in rounds else sum(rounds)
+
+        def attributes(posterior):
+            return {"posterior_": posterior, "n_iter_": posterior.n_iter, **common}
+
+        with self._rounds(total, self._event(*given), attributes) as callback:
+            stage = _Stages(callback, total)
+            with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+                posterior = ensemble.run(target, rng, init=previous, map=map_pieces, callback=stage)
+                networks = posterior.state
+                if engine is not None and not stage.stopped:
+                    posterior = self._spread(engine, target, posterior, rng, map_pieces, stage)
+            posterior.state = None
+            vars(self).update(attributes(posterior))
+        self._keep(networks)
+        return self
+
+    def _spread(self, engine, target, start, rng, map_pieces, callback):
+        """The second stage: particles around each of the networks of ``start``."""
+        posterior = engine.run(target, rng, init=start.particles, map=map_pieces, callback=callback)
+        posterior = posterior._with(names=target.names)
+        finite = np.isfinite(posterior.particles).all(axis=1)
+        if not finite.any():
+            raise FloatingPointError(
+                f"{type(engine).__name__} diverged: none of its particles is finite; reduce its "
+                "step size, or scale the features."
+            )
+        posterior.diagnostics["n_dropped"] = start.diagnostics["n_dropped"]
+        posterior.n_iter += start.n_iter
+        return posterior
+
+    def _keep(self, networks):
+        """What training goes on from, without the rows."""
+        none = np.array([], dtype=np.int64)
+        self._networks = [
+            replace(state, rows=none, held_out=none, best=None, waiting=0) for state in networks
+        ]
+
+    def _go_on(self, target, scaling):
+        """One epoch of the networks on further rows."""
+        if hasattr(self, "_networks"):
+            states = [replace(state, rows=np.arange(target.n_rows)) for state in self._networks]
+        else:
+            rng = as_generator(self.random_state)
+            states = [
+                target.begin_training(theta, np.arange(target.n_rows), [], generator)
+                for theta, generator in zip(
+                    target.sample_initial(rng, self.n_networks),
+                    rng.spawn(self.n_networks),
+                    strict=True,
+                )
+            ]
+        before = np.stack([target.trained(state) for state in states])
+        size = resolve_batch_size(self.batch_size, target.n_rows)
+        advance = partial(target.train, 1, size, self.learning_rate_init, _FOREVER, _FOREVER, 0.0)
+        with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+            states = make_map(self.n_jobs)(advance, states)
+        particles = np.stack([target.trained(state) for state in states])
+        kept = np.isfinite(particles).all(axis=1)
+        if not kept.any():
+            raise FloatingPointError(
+                "every network diverged: use a smaller learning_rate_init, below "
+                f"{self.learning_rate_init:g}, or scale the features."
+            )
+        if target.n_noise:
+            # Rows are new when they come, so that the errors they meet are out of sample.
+            noise = np.exp(
+                target.out_of_bag_noise(before[kept], [np.arange(target.n_rows)] * kept.sum())
+            )
+            if hasattr(self, "_stream_noise"):
+                noise = _MEMORY * self._stream_noise + (1.0 - _MEMORY) * noise
+            self._stream_noise = noise
+            particles[:, target.n_weights :] = np.log(noise)
+        n_iter = getattr(self, "n_iter_", 0) + 1
+        self.posterior_ = ParticlePosterior(particles[kept], names=target.names, n_iter=n_iter)
+        self.n_iter_, self._network, self._scaling = n_iter, target.network, scaling
+        self.inference_ = Ensemble(self.n_networks)
+        self._keep([state for state, keep in zip(states, kept, strict=True) if keep])
+        return self
+
+    def _seen(self, weight):
+        """Weight of all rows of a stream, with these."""
+        self._stream_weight = getattr(self, "_stream_weight", 0.0) + weight
+        return self._stream_weight
+
+    def _outputs(self, X, theta):
+        return self._network.outputs(theta, self._scaling.features(X, self._network.dtype))
+
+    def _find_scaling(self, X, sample_weight, y=None):
+        if not self.standardize:
+            return _Scaling()
+        dense = X.toarray() if sparse.issparse(X) else X
+        scaling = _Scaling(*_location_and_scale(dense, sample_weight))
+        if y is not None:
+            scaling.y_center, scaling.y_scale = _location_and_scale(y, sample_weight)
+        return scaling
+
+    def _prepared(self, X, y, sample_weight):
+        """Rows without weightless ones; on full batches equal rows are merged.
+
+        Then a weight and as many repetitions, in any order, are the same data to the last bit.
+        """
+        X, y, sample_weight = _drop_weightless(X, y, sample_weight)
+        if self.batch_size is not None:
+            return X, y, sample_weight
+        X = X.toarray() if sparse.issparse(X) else X
+        rows = np.column_stack([X, y.reshape(len(y), -1)])
+        rows, inverse = np.unique(rows, axis=0, return_inverse=True)
+        weights = np.bincount(inverse.ravel(), sample_weight)
+        p = X.shape[1]
+        return rows[:, :p], rows[:, p:].reshape(len(rows), *y.shape[1:]), weights
+
+
+class _Stages:
+    """One callback for both stages, which counts rounds through."""
+
+    def __init__(self, callback, total):
+        self._callback, self._total = callback, total
+        self._done, self.stopped = 0, False
+
+    def __call__(self, iteration, total, make_posterior, info):
+        self._done += 1
+        if self._callback is not None:
+            total = max(self._done + 1, total) if self._total is None else self._total
+            self.stopped = self._callback(self._done, total, make_posterior, info)
+        return self.stopped
+
+
+class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianMLP):
+    r"""Bayesian neural network for regression.
+
+    The outcome is normal around the network's output with an unknown variance :math:`\sigma^2`, one
+    for each of several outcomes. What is predicted is a mixture of normals over particles, each a
+    network with its own variance.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : array-like of int, default=(100,)
+        Units of each hidden layer.
+    activation : {"relu", "tanh", "logistic"}, default="relu"
+        Of the hidden layers.
+    inference : str or engine instance, default="ksd-mcmc"
+        What follows the training of the networks. "ensemble": nothing; noise variances are then
+        those of rows that a network was not trained on. "ksd-mcmc": a chain of stochastic gradient
+        Hamiltonian Monte Carlo from each network. Or an engine, which is cloned; an `Ensemble`
+        takes the place of the training that the parameters below describe.
+    n_networks : int, default=20
+        Networks that are trained.
+    prior : str or prior instance, default="hierarchical-normal"
+        Prior of the weights times the root of their layer's number of inputs; names have scale 3.
+        By default all weights of a layer share an unknown precision.
+    noise_shape, noise_scale : float, default=1.0 and 0.01
+        Shape and scale of the inverse gamma prior of the noise variance, the scale in squared units
+        of the (standardised) outcome.
+    batch_size : int, "auto" or None, default="auto"
+        Rows of a step: 32 below 3000 rows, else 100, for "auto"; all rows for None. On all rows,
+        weights equal repetition, and the order of rows does not matter, to the last bit.
+    learning_rate_init : float, default=0.01
+        First step of Adam; it falls to zero along a cosine.
+    max_iter : int or "auto", default="auto"
+        Epochs of training; "auto" is as many as make 20,000 steps, from 50 to 2000.
+    early_stopping : bool, default=False
+        Whether each network is stopped when its likelihood of some rows, held out for it alone, no
+        longer grows.
+    validation_fraction : float, default=0.1
+        Share of these rows.
+    n_iter_no_change : int, default=10
+        Epochs without progress after which a network stops early.
+    tol : float, default=1e-4
+        What counts as progress in the mean log likelihood.
+    standardize : bool, default=True
+        Whether features and outcomes are centred and divided by their standard deviations.
+        Otherwise they are taken as they are.
+    dtype : {"float32", "float64"}, default="float32"
+        In which networks are trained and evaluated.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the inference; an int makes it reproducible.
+    n_jobs : int, default=None
+        Number of jobs, over networks; the result does not depend on it.
+    verbose : int, default=0
+        If positive, a line is printed for each tenth of the inference.
+    warm_start : bool, default=False
+        Whether `fit` trains the networks of the call before for longer, and then makes the second
+        stage anew.
+
+    Attributes
+    ----------
+    posterior_ : ParticlePosterior
+        Particles: the weights of a network, layer by layer, and the logarithms of its noise
+        variances, all for the standardised data.
+    inference_ : engine instance
+        The engine that was run last.
+    n_iter_ : int
+        Epochs of training, and iterations of the engine.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has any.
+
+    See Also
+    --------
+    BayesianMLPClassifier : The counterpart for classes.
+    sklearn.neural_network.MLPRegressor : A single network.
+
+    Notes
+    -----
+    Sparse X is made dense for training, in ``dtype``.
+
+    References
+    ----------
+    Tran, Tseng & Kohn, "Particle mean field variational Bayes", section 7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein import BayesianMLPRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(200, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=200)
+    >>> reg = BayesianMLPRegressor((20,), n_networks=5, max_iter=200, random_state=0).fit(X, y)
+    >>> mean, std = reg.predict([[0.5], [12.0]], return_std=True)
+    >>> bool(std[1] > 2 * std[0])
+    True
+    >>> reg.predict_interval(X[:3], level=0.9).shape
+    (3, 2)
+    """
+
+    _effort = (20_000, 50)
+
+    _parameter_constraints = {
+        **_BayesianMLP._parameter_constraints,
+        "noise_shape": [Interval(Real, 0, None, closed="neither")],
+        "noise_scale": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        hidden_layer_sizes=(100,),
+        activation="relu",
+        *,
+        inference="ksd-mcmc",
+        n_networks=20,
+        prior="hierarchical-normal",
+        noise_shape=1.0,
+        noise_scale=0.01,
+        batch_size="auto",
+        learning_rate_init=0.01,
+        max_iter="auto",
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        tol=1e-4,
+        standardize=True,
+        dtype="float32",
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+        warm_start=False,
+    ):
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.inference = inference
+        self.n_networks = n_networks
+        self.prior = prior
+        self.noise_shape = noise_shape
+        self.noise_scale = noise_scale
+        self.batch_size = batch_size
+        self.learning_rate_init = learning_rate_init
+        self.max_iter = max_iter
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.standardize = standardize
+        self.dtype = dtype
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    @property
+    def _n_outputs(self):
+        return self._network.sizes[-1]
+
+    @validated
+    def fit(self, X, y, sample_weight=None):
+        """Train the networks, and find the posterior around them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
+
+        Returns
+        -------
+        self : BayesianMLPRegressor
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid.
+        FloatingPointError
+            If every network diverges.
+
+        Warns
+        -----
+        UserWarning
+            If y is constant.
+        ConvergenceWarning
+            If some networks diverge, which are left out.
+        """
+        given = X, y, sample_weight
+        X, y = self._validated(X, y, False, multi_output=True, y_numeric=True)
+        y = y.astype(np.float64).reshape(len(y), -1)
+        check_magnitude(y, "y")
+        X, y, sample_weight = self._prepared(X, y, check_sample_weight(sample_weight, X))
+        scaling = self._find_scaling(X, sample_weight, y)
+        if len(y) > 1 and (y[0] == y).all(axis=0).any():
+            warnings.warn(
+                f"y is constant ({y[0].tolist()}): there is nothing to learn, and the noise "
+                "variance is that of its prior.",
+                UserWarning,
+                stacklevel=3,
+            )
+        self._learn(self._make_target(X, y, sample_weight, scaling), scaling, given)
+        self._stream_weight = float(sample_weight.sum())
+        self._stream_noise = np.exp(self.posterior_.mean()[self._network.n_weights :])
+        return self
+
+    @validated
+    def partial_fit(self, X, y, sample_weight=None):
+        """Train the same networks for one epoch on further rows, with a constant learning rate.
+
+        The second stage needs all rows at once, and is left out: particles are the networks, and
+        the noise variance is that of the errors that rows met when they came. The first rows fix
+        what is standardised by.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self : BayesianMLPRegressor
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid.
+        FloatingPointError
+            If every network diverges.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skstein import BayesianMLPRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> reg = BayesianMLPRegressor((20,), n_networks=5, random_state=0)
+        >>> for _ in range(200):
+        ...     X = rng.normal(size=(100, 2))
+        ...     reg = reg.partial_fit(X, np.abs(X[:, 0]))
+        >>> reg.score(X, np.abs(X[:, 0])) > 0.95
+        True
+        """
+        further = hasattr(self, "posterior_")
+        X, y = self._validated(X, y, further, multi_output=True, y_numeric=True)
+        y = y.astype(np.float64).reshape(len(y), -1)
+        check_magnitude(y, "y")
+        if further and y.shape[1] != self._n_outputs:
+            raise ValueError(
+                f"y has {y.shape[1]} columns, but the fit was on {self._n_outputs} outcomes."
+            )
+        X, y, sample_weight = self._prepared(X, y, check_sample_weight(sample_weight, X))
+        scaling = self._scaling if further else self._find_scaling(X, sample_weight, y)
+        weight = float(sample_weight.sum())
+        share = weight / self._seen(weight)
+        target = self._make_target(X, y, sample_weight, scaling, prior_share=share)
+        return self._go_on(target, scaling)
+
+    def _make_target(self, X, y, sample_weight, scaling, **options):
+        return self._target(
+            X,
+            (y - scaling.y_center) / scaling.y_scale,
+            sample_weight,
+            scaling,
+            noise_shape=self.noise_shape,
+            noise_scale=self.noise_scale,
+            **options,
+        )
+
+    def _particle_outputs(self, X, theta):
+        center, scale = self._scaling.y_center, self._scaling.y_scale
+        means = center + scale * self._outputs(X, theta)
+        variances = scale**2 * np.exp(theta[:, self._network.n_weights :])
+        means, variances = np.moveaxis(means, 0, 2), variances.T
+        return (means[:, 0], variances[0]) if self._n_outputs == 1 else (means, variances)
+
+
+class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
+    """Bayesian neural network for two or more classes.
+
+    What is predicted are the networks' probabilities, averaged over particles.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : array-like of int, default=(100,)
+        Units of each hidden layer.
+    activation : {"relu", "tanh", "logistic"}, default="relu"
+        Of the hidden layers.
+    inference : str or engine instance, default="ensemble"
+        What follows the training of the networks. "ensemble": nothing. "ksd-mcmc": a chain of
+        stochastic gradient Hamiltonian Monte Carlo from each network. Or an engine, which is
+        cloned; an `Ensemble` takes the place of the training that the parameters below describe.
+    n_networks : int, default=20
+        Networks that are trained.
+    prior : str or prior instance, default="normal"
+        Prior of the weights times the root of their layer's number of inputs; names have scale 2.
+    batch_size : int, "auto" or None, default="auto"
+        Rows of a step: 32 below 3000 rows, else 100, for "auto"; all rows for None. On all rows,
+        weights equal repetition, and the order of rows does not matter, to the last bit.
+    learning_rate_init : float, default=0.003
+        First step of Adam; it falls to zero along a cosine.
+    max_iter : int or "auto", default="auto"
+        Epochs of training; "auto" is as many as make 5,000 steps, from 15 to 2000.
+    early_stopping : bool, default=False
+        Whether each network is stopped when its likelihood of some rows, held out for it alone, no
+        longer grows.
+    validation_fraction : float, default=0.1
+        Share of these rows.
+    n_iter_no_change : int, default=10
+        Epochs without progress after which a network stops early.
+    tol : float, default=1e-4
+        What counts as progress in the mean log likelihood.
+    standardize : bool, default=True
+        Whether features are centred and divided by their standard deviations. Otherwise they are
+        taken as they are.
+    dtype : {"float32", "float64"}, default="float32"
+        In which networks are trained and evaluated.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the inference; an int makes it reproducible.
+    n_jobs : int, default=None
+        Number of jobs, over networks; the result does not depend on it.
+    verbose : int, default=0
+        If positive, a line is printed for each tenth of the inference.
+    warm_start : bool, default=False
+        Whether `fit` trains the networks of the call before for longer, and then makes the second
+        stage anew.
+
+    Attributes
+    ----------
+    posterior_ : ParticlePosterior
+        Particles: the weights of a network, layer by layer, for the standardised features.
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    inference_ : engine instance
+        The engine that was run last.
+    n_iter_ : int
+        Epochs of training, and iterations of the engine.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has any.
+
+    See Also
+    --------
+    BayesianMLPRegressor : The counterpart for a numeric outcome.
+    sklearn.neural_network.MLPClassifier : A single network.
+
+    Notes
+    -----
+    Sparse X is made dense for training, in ``dtype``.
+
+    References
+    ----------
+    Tran, Tseng & Kohn, "Particle mean field variational Bayes", section 7.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skstein import BayesianMLPClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = BayesianMLPClassifier((20,), n_networks=5, max_iter=50, random_state=0).fit(X, y)
+    >>> clf.predict(X[:2])
+    array([0, 0])
+    >>> clf.predict_interval(X[:2], level=0.9).shape
+    (2, 3, 2)
+    """
+
+    _effort = (5_000, 15)
+
+    _named_parameters = {
+        **_BayesianMLP._named_parameters,
+        "prior": lambda prior: resolve_prior(prior, 2.0, "prior"),
+    }
+
+    def __init__(
+        self,
+        hidden_layer_sizes=(100,),
+        activation="relu",
+        *,
+        inference="ensemble",
+        n_networks=20,
+        prior="normal",
+        batch_size="auto",
+        learning_rate_init=0.003,
+        max_iter="auto",
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        tol=1e-4,
+        standardize=True,
+        dtype="float32",
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+        warm_start=False,
+    ):
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.inference = inference
+        self.n_networks = n_networks
+        self.prior = prior
+        self.batch_size = batch_size
+        self.learning_rate_init = learning_rate_init
+        self.max_iter = max_iter
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.standardize = standardize
+        self.dtype = dtype
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    @validated
+    def fit(self, X, y, sample_weight=None):
+        """Train the networks, and find the posterior around them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
+
+        Returns
+        -------
+        self : BayesianMLPClassifier
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid.
+        FloatingPointError
+            If every network diverges.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If some networks diverge, which are left out.
+        """
+        given = X, y, sample_weight
+        X, y = self._validated(X, y, False)
+        check_classification_targets(y)
+        weights = check_sample_weight(sample_weight, X)
+        self.classes_ = np.unique(y[weights > 0.0])
+        X, codes, weights = self._prepared(X, self._codes(y, weights), weights)
+        scaling = self._find_scaling(X, weights)
+        self._learn(self._make_target(X, codes, weights, scaling), scaling, given)
+        self._stream_weight = float(weights.sum())
+        return self
+
+    @validated
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Train the same networks for one epoch on further rows, with a constant learning rate.
+
+        The second stage needs all rows at once, and is left out: particles are the networks. The
+        first rows fix what is standardised by.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels.
+        classes : array-like of shape (n_classes,), default=None
+            All classes of the stream; required by the first call, unless it follows a `fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self : BayesianMLPClassifier
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid, or the classes are not given or change.
+        FloatingPointError
+            If every network diverges.
+        """
+        further = hasattr(self, "posterior_")
+        if classes is not None:
+            classes = np.unique(classes)
+            if further and not np.array_equal(classes, self.classes_):
+                raise ValueError(
+                    f"classes={classes.tolist()} are not those of the rows before, "
+                    f"{self.classes_.tolist()}."
+                )
+            self.classes_ = classes
+        elif not further:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        X, y = self._validated(X, y, further)
+        check_classification_targets(y)
+        weights = check_sample_weight(sample_weight, X)
+        X, codes, weights = self._prepared(X, self._codes(y, weights), weights)
+        scaling = self._scaling if further else self._find_scaling(X, weights)
+        weight = float(weights.sum())
+        share = weight / self._seen(weight)
+        return self._go_on(
+            self._make_target(X, codes, weights, scaling, prior_share=share), scaling
+        )
+
+    def _codes(self, y, weights):
+        """Numbers of the classes; 0 for a row without weight, whatever its class."""
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least two classes in y, among the samples of "
+                f"positive weight; got only one class: {self.classes_.tolist()[0]!r}."
+            )
+        unknown = np.setdiff1d(y[weights > 0.0], self.classes_)
+        if len(unknown):
+            raise ValueError(f"y holds classes that are not in classes: {unknown.tolist()}.")
+        codes = np.searchsorted(self.classes_, y)
+        return np.where(weights > 0.0, codes, 0)
+
+    def _make_target(self, X, codes, sample_weight, scaling, **options):
+        n_classes = len(self.classes_)
+        likelihood = "binary" if n_classes == 2 else "softmax"
+        return self._target(
+            X,
+            codes,
+            sample_weight,
+            scaling,
+            likelihood=likelihood,
+            n_classes=n_classes,
+            **options,
+        )
+
+    def _particle_outputs(self, X, theta):
+        outputs = np.moveaxis(self._outputs(X, theta), 0, 1)
+        return outputs[:, :, 0] if len(self.classes_) == 2 else outputs

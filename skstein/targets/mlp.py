@@ -1,0 +1,556 @@
+r"""Bayesian neural networks of dense layers as a target.
+
+A particle is a whole network, for regression with the logarithms of its noise variances. As a
+density it is like any other target. What networks need besides, because generic engines are lost
+in thousands of coordinates with symmetries, are the pieces from which engines are made here:
+training, Hamiltonian steps, and the closed-form conditionals of noise variances and prior
+precisions, each for one network at a time on compiled routines (`skstein._jit.mlp`).
+
+The prior is on weights times the root of their layer's number of inputs, so that one scale fits
+layers of any width, in groups: each layer's matrix, and each hidden layer's biases. Biases of the
+outputs are standard normal. Precisions of mixture priors are integrated out of the density, and
+drawn where a conditional is asked for.
+
+The likelihood of minibatches is scaled by n / B, which Tran, Tseng & Kohn leave out of their
+algorithm 2.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import gammaln, log_expit, logsumexp
+
+from .._blocks import row_blocks
+from .._jit import mlp
+from ..priors import HierarchicalNormal, Normal, StudentT
+from .base import Target
+
+_METRIC_ROWS = 2000  # of which curvature is measured
+
+
+@dataclass(frozen=True)
+class Network:
+    """What networks look like: all that is needed to evaluate them.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Units of every layer, inputs and outputs included.
+    activation : {"relu", "tanh", "logistic"}
+        Of the hidden layers.
+    dtype : dtype
+        In which networks are evaluated.
+    """
+
+    sizes: tuple
+    activation: str
+    dtype: np.dtype
+
+    @property
+    def n_weights(self):
+        return mlp.n_weights(self.sizes)
+
+    @property
+    def layers(self):
+        """(first coordinate, fan_in, fan_out) of every layer."""
+        first, layers = 0, []
+        for fan_in, fan_out in pairwise(self.sizes):
+            layers.append((first, fan_in, fan_out))
+            first += (fan_in + 1) * fan_out
+        return layers
+
+    def outputs(self, theta, X):
+        """Outputs before the link, of shape (m, len(X), n_outputs), in float64."""
+        weights, X = theta[:, : self.n_weights], mlp.aligned(X, self.dtype)
+        sizes, activation = np.array(self.sizes), mlp.ACTIVATIONS[self.activation]
+        return mlp.outputs(weights, X, sizes, activation).astype(float)
+
+
+@dataclass
+class Training:
+    """A network in training: all that the next epoch needs.
+
+    Attributes
+    ----------
+    weights, first, second : ndarray of shape (n_weights,)
+        The network, and the moments of its gradient.
+    noise : ndarray of shape (n_outputs,)
+        Noise variances.
+    done : ndarray of int64, shape (1,)
+        Steps done.
+    rows, held_out : ndarray of int64
+        Rows to train on, and those to validate on.
+    rng : numpy.random.Generator
+    best : tuple (loss, weights, noise) or None
+        Of the best epoch on the rows held out.
+    waiting : int
+        Epochs since then.
+    """
+
+    weights: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    noise: np.ndarray
+    done: np.ndarray
+    rows: np.ndarray
+    held_out: np.ndarray
+    rng: np.random.Generator
+    best: tuple | None = None
+    waiting: int = 0
+
+
+class MLPTarget(Target):
+    r"""The posterior of a neural network.
+
+    ``theta`` holds the weights, layer by layer, each a matrix and the biases (see
+    `skstein._jit.mlp` for the layout); for a normal likelihood then :math:`\log \sigma^2` of each
+    output.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+    y : ndarray of shape (n,) or (n, n_outputs)
+        For a normal likelihood the outcomes, otherwise the numbers of classes, (n,).
+    likelihood : {"normal", "binary", "softmax"}, default="normal"
+    n_classes : int, default=None
+        Needed for "softmax".
+    sample_weight : ndarray of shape (n,), default=None
+        A weight equals that many repetitions of a row.
+    hidden_layer_sizes : sequence of int, default=(50,)
+    activation : {"relu", "tanh", "logistic"}, default="relu"
+    prior : Normal, StudentT or HierarchicalNormal, default=None
+        Of the scaled weights; ``HierarchicalNormal(rate=9.0)`` by default. `AdaptiveRidge` is a
+        Student t.
+    noise_shape, noise_scale : float
+        Inverse gamma prior of the noise variances.
+    prior_share : float, default=1.0
+        Share of the prior that counts in training: less than 1 where the rows are a part of those
+        that the networks see.
+    dtype : dtype, default=float32
+        In which networks are evaluated and trained.
+
+    Raises
+    ------
+    ValueError
+        If a prior has no closed-form precisions, or a layer has no units.
+
+    References
+    ----------
+    Tran, Tseng & Kohn, "Particle mean field variational Bayes", section 7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.targets import MLPTarget
+    >>> X = np.linspace(-1, 1, 20)[:, None]
+    >>> target = MLPTarget(X, np.sin(3 * X[:, 0]), hidden_layer_sizes=(5,))
+    >>> target.dim, target.names[:2], target.names[-1]
+    (17, ('W0[0,0]', 'W0[0,1]'), 'log_sigma2[0]')
+    >>> rng = np.random.default_rng(0)
+    >>> target.score(target.sample_initial(rng, 3)).shape
+    (3, 17)
+    """
+
+    def __init__(
+        self,
+        X,
+        y,
+        *,
+        likelihood="normal",
+        n_classes=None,
+        sample_weight=None,
+        hidden_layer_sizes=(50,),
+        activation="relu",
+        prior=None,
+        noise_shape=1.0,
+        noise_scale=0.01,
+        prior_share=1.0,
+        dtype=np.float32,
+    ):
+        self.prior_share = prior_share
+        self.prior = HierarchicalNormal(rate=9.0) if prior is None else prior
+        if not isinstance(self.prior, Normal | StudentT | HierarchicalNormal):
+            raise ValueError(
+                f"prior={prior!r} has no precisions in closed form, which networks need: use "
+                "Normal, StudentT, AdaptiveRidge or HierarchicalNormal."
+            )
+        if any(size < 1 for size in hidden_layer_sizes):
+            raise ValueError(
+                f"hidden_layer_sizes={tuple(hidden_layer_sizes)} has a layer without units; every "
+                "layer needs at least one."
+            )
+        self.dtype = np.dtype(dtype)
+        self.likelihood = likelihood
+        self.noise_shape, self.noise_scale = float(noise_shape), float(noise_scale)
+        X = mlp.aligned(X, self.dtype)
+        if likelihood == "softmax":
+            y = np.asarray(y)[:, None] == np.arange(n_classes)
+        y = mlp.aligned(np.asarray(y).reshape(len(X), -1), self.dtype)
+        weights = np.ones(len(X)) if sample_weight is None else sample_weight
+        self.data = X, y, mlp.aligned(weights, self.dtype)
+        self.total_weight = float(np.sum(weights))
+        self.n_rows, self.n_outputs = y.shape
+        sizes = (X.shape[1], *map(int, hidden_layer_sizes), self.n_outputs)
+        self.network = Network(sizes, activation, self.dtype)
+        self.n_weights = self.network.n_weights
+        self.n_noise = self.n_outputs if likelihood == "normal" else 0
+        self.dim = self.n_weights + self.n_noise
+        self._compiled = (
+            np.array(sizes),
+            mlp.ACTIVATIONS[activation],
+            mlp.LIKELIHOODS[likelihood],
+        )
+        self._all = np.arange(self.n_rows)
+
+    @property
+    def groups(self):
+        """(coordinates, root of the number of inputs) of the weights that share a precision."""
+        groups = []
+        for first, fan_in, fan_out in self.network.layers:
+            end = first + fan_in * fan_out
+            groups.append((slice(first, end), np.sqrt(fan_in)))
+            groups.append((slice(end, end + fan_out), 1.0))
+        return groups[:-1]
+
+    @property
+    def names(self):
+        names = []
+        for layer, (_, fan_in, fan_out) in enumerate(self.network.layers):
+            rows, columns = fan_in, fan_out
+            if layer == len(self.network.layers) - 1:
+                rows, columns = fan_out, fan_in
+            names += [f"W{layer}[{j},{k}]" for j in range(rows) for k in range(columns)]
+            names += [f"b{layer}[{k}]" for k in range(fan_out)]
+        return (*names, *(f"log_sigma2[{k}]" for k in range(self.n_noise)))
+
+    # The density.
+
+    def log_prior(self, theta):
+        """Log density of the prior at each row of ``theta``, normalised, shape (m,)."""
+        value = np.zeros(len(theta))
+        for block, root in self.groups:
+            coef = root * theta[:, block]
+            value += self.prior.log_density(coef) + coef.shape[1] * np.log(root)
+        bias = theta[:, self._output_bias]
+        value -= 0.5 * np.sum(np.square(bias) + np.log(2 * np.pi), axis=1)
+        if self.n_noise:
+            a, b = self.noise_shape, self.noise_scale
+            log_noise = theta[:, self.n_weights :]
+            constant = a * np.log(b) - gammaln(a)
+            value += np.sum(constant - a * log_noise - b * np.exp(-log_noise), axis=1)
+        return value
+
+    def log_likelihood(self, theta, rows=None):
+        """Log likelihood at each row of ``theta``, scaled by n / len(rows), shape (m,)."""
+        chosen, scale = self._chosen(rows)
+        value = np.zeros(len(theta))
+        weights = self.data[2].astype(float)
+        for block in row_blocks(len(chosen), 16 * len(theta) * self.n_outputs):
+            part = chosen[block]
+            value += self._pointwise(theta, part) @ weights[part]
+        return scale * value
+
+    def score(self, theta, rows=None):
+        """Gradient of the log density, of ``rows`` scaled by n / len(rows), shape (m, dim)."""
+        return self.log_density_and_score(theta, rows)[1]
+
+    def log_density_and_score(self, theta, rows=None):
+        """Log density (m,) and its gradient (m, dim)."""
+        chosen, scale = self._chosen(rows)
+        score = self._prior_score(theta)
+        value = self.log_prior(theta)
+        total = float(self.data[2][chosen].sum(dtype=float))
+        for i, particle in enumerate(theta):
+            weights, log_noise = particle[: self.n_weights], particle[self.n_weights :]
+            precision = np.exp(-log_noise) if self.n_noise else np.ones(self.n_outputs)
+            losses, gradient = mlp.loss_and_gradient(
+                weights, self.data, chosen, self._compiled, precision
+            )
+            score[i, : self.n_weights] -= scale * gradient
+            if self.n_noise:
+                half = 0.5 * losses * precision
+                score[i, self.n_weights :] += scale * (half - 0.5 * total)
+                constant = 0.5 * total * (np.log(2 * np.pi) + log_noise)
+                value[i] -= scale * np.sum(half + constant)
+            else:
+                value[i] -= scale * float(losses[0])
+        return value, score
+
+    def pointwise_log_likelihood(self, theta):
+        """Log likelihood of every row, without its weight, shape (m, n)."""
+        return self._pointwise(theta, self._all)
+
+    def sample_prior(self, rng, m):
+        """Draws of the prior, shape (m, dim)."""
+        theta = rng.standard_normal((m, self.dim))
+        for block, root in self.groups:
+            theta[:, block] = self.prior.sample(rng, m, block.stop - block.start) / root
+        if self.n_noise:
+            gamma = rng.gamma(self.noise_shape, size=(m, self.n_noise))
+            theta[:, self.n_weights :] = np.log(self.noise_scale) - np.log(gamma)
+        return theta
+
+    # What engines for networks are made of.
+
+    def sample_initial(self, rng, m):
+        """Networks as training begins with, shape (m, dim): outputs of unit size, unit noise."""
+        theta = np.zeros((m, self.dim))
+        last = len(self.network.layers) - 1
+        for layer, (first, fan_in, fan_out) in enumerate(self.network.layers):
+            gain = 2.0 if layer < last and self.network.activation == "relu" else 1.0
+            end = first + fan_in * fan_out
+            theta[:, first:end] = rng.standard_normal((m, end - first)) * np.sqrt(gain / fan_in)
+            if layer < last:
+                theta[:, end : end + fan_out] = 0.5 * rng.standard_normal((m, fan_out))
+        return theta
+
+    def begin_training(self, theta, rows, held_out, rng):
+        """Start to train the network of one particle, of shape (dim,), on some of the rows."""
+        weights = theta[: self.n_weights].astype(self.dtype)
+        noise = np.exp(theta[self.n_weights :]) if self.n_noise else np.ones(self.n_outputs)
+        return Training(
+            weights,
+            np.zeros_like(weights),
+            np.zeros_like(weights),
+            noise.astype(self.dtype),
+            np.zeros(1, dtype=np.int64),
+            np.array(rows, dtype=np.int64),
+            np.array(held_out, dtype=np.int64),
+            rng,
+        )
+
+    def train(self, n_epochs, batch_size, learning_rate, n_steps, patience, tol, state):
+        """Train for some epochs by Adam towards a mode of the posterior.
+
+        Parameters
+        ----------
+        n_epochs, batch_size : int
+        learning_rate : float
+            It falls to zero, along a cosine, in ``n_steps``.
+        n_steps : int
+        patience : int
+            Epochs without progress by ``tol`` on the rows held out after which nothing is done.
+        tol : float
+        state : Training
+            As `begin_training` or this method returned it; not to be used again.
+
+        Returns
+        -------
+        Training
+        """
+        precision = (self.prior_share * self.initial_precision).astype(self.dtype)
+        prior = precision, self.noise_shape, self.noise_scale
+        state = replace(state)
+        mover = state.weights, state.first, state.second, state.noise, state.done
+        rest = self._compiled, float(learning_rate), int(n_steps), prior, state.rng
+        if not len(state.held_out):
+            mlp.train(mover, self.data, state.rows, int(batch_size), int(n_epochs), *rest)
+            return state
+        for _ in range(n_epochs):
+            if state.waiting >= patience:
+                break
+            mlp.train(mover, self.data, state.rows, int(batch_size), 1, *rest)
+            loss = -np.average(
+                self._pointwise(self.trained(state)[None], state.held_out)[0],
+                weights=self.data[2][state.held_out],
+            )
+            if state.best is None or loss < state.best[0] - tol:
+                state.best = loss, state.weights.copy(), state.noise.copy()
+                state.waiting = 0
+            else:
+                state.waiting += 1
+        return state
+
+    def trained(self, state, best=False):
+        """The particle, of shape (dim,), that a `Training` has come to, or its best one."""
+        weights, noise = state.weights, state.noise
+        if best and state.best is not None:
+            _, weights, noise = state.best
+        return np.concatenate([weights, np.log(noise[: self.n_noise])]).astype(float)
+
+    def resample(self, theta, rng):
+        """Draw noise variances and precisions given the weights of one particle.
+
+        Returns
+        -------
+        theta : ndarray of shape (dim,)
+            With the new noise variances.
+        precision : ndarray of shape (n_weights,)
+        """
+        theta = theta.copy()
+        weights = theta[: self.n_weights]
+        if self.n_noise:
+            shape = self.noise_shape + 0.5 * self.total_weight
+            rate = self.noise_scale + 0.5 * self.squared_errors(theta)
+            theta[self.n_weights :] = np.log(rate / rng.gamma(shape, size=self.n_noise))
+        precision = np.ones(self.n_weights)
+        for block, root in self.groups:
+            precision[block] = root**2 * _draw_precision(self.prior, root * weights[block], rng)
+        return theta, precision
+
+    def scales(self, theta, precision, rng):
+        """Standard deviation that each weight of one particle would have on its own.
+
+        From the diagonal of the Gauss-Newton matrix, in which no weight counts less than the mean
+        of its row: a unit that is dead now has no curvature, and may wake up.
+        """
+        rows, share = self._all, 1.0
+        if self.n_rows > _METRIC_ROWS:
+            rows = rng.choice(self.n_rows, _METRIC_ROWS, replace=False)
+            share = self.n_rows / _METRIC_ROWS
+        weights, noise_precision = theta[: self.n_weights], self._noise_precision(theta)
+        curvature = mlp.gauss_newton(
+            weights, self.data, rows, self._compiled, noise_precision, rng
+        )  # fmt: skip
+        curvature = share * curvature.astype(float)
+        for layer, (first, fan_in, fan_out) in enumerate(self.network.layers):
+            end = first + fan_in * fan_out
+            length = fan_in if layer == len(self.network.layers) - 1 else fan_out
+            matrix = curvature[first:end].reshape(-1, length)
+            np.maximum(matrix, matrix.mean(axis=1, keepdims=True), out=matrix)
+            bias = curvature[end : end + fan_out]
+            np.maximum(bias, bias.mean(), out=bias)
+        return 1.0 / np.sqrt(curvature + precision)
+
+    def hamiltonian_steps(
+        self, theta, velocity, scale, precision, step_size, batch_size, n_steps, rng
+    ):
+        """Move the weights of one particle, given its noise variances and precisions.
+
+        Returns
+        -------
+        theta : ndarray of shape (dim,)
+        velocity : ndarray of shape (n_weights,)
+            In units of ``scale``.
+        """  # fmt: skip
+        weights = theta[: self.n_weights].astype(self.dtype)
+        velocity = velocity.astype(self.dtype)
+        noise = 1.0 / self._noise_precision(theta)
+        mlp.hamiltonian_steps(
+            (weights, velocity, scale.astype(self.dtype)),
+            self.data,
+            self._all.copy(),
+            int(min(batch_size, self.n_rows)),
+            int(n_steps),
+            self._compiled,
+            float(step_size),
+            (precision.astype(self.dtype), noise.astype(self.dtype)),
+            rng,
+        )
+        return np.concatenate([weights.astype(float), theta[self.n_weights :]]), velocity
+
+    def out_of_bag_noise(self, theta, held_out):
+        """Log noise variances from the errors of averages of networks that did not see a row.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (m, dim)
+        held_out : sequence of m arrays of int
+            The rows that each network was not trained on.
+
+        Returns
+        -------
+        log_noise : ndarray of shape (n_noise,)
+        """
+        X, y, weights = self.data
+        total, count = np.zeros(y.shape), np.zeros(self.n_rows)
+        for particle, rows in zip(theta, held_out, strict=True):
+            total[rows] += self.network.outputs(particle[None], X[rows])[0]
+            count[rows] += 1
+        rows = np.flatnonzero(count)
+        errors = total[rows] / count[rows, None] - y[rows]
+        weights = weights[rows].astype(float)
+        rate = self.noise_scale + 0.5 * weights @ np.square(errors)
+        return np.log(rate / (self.noise_shape + 0.5 * weights.sum()))
+
+    def squared_errors(self, theta, rows=None):
+        """Weighted sum of squared errors of each output for one particle, shape (n_outputs,)."""
+        chosen = self._all if rows is None else rows
+        X, y, weights = self.data
+        errors = self.network.outputs(theta[None], X[chosen])[0] - y[chosen]
+        return weights[chosen].astype(float) @ np.square(errors)
+
+    @property
+    def initial_precision(self):
+        """Precision of each weight before anything is learnt, shape (n_weights,)."""
+        precision = np.ones(self.n_weights)
+        for block, root in self.groups:
+            size = block.stop - block.start
+            precision[block] = root**2 * _prior_precision(self.prior, size)
+        return precision
+
+    def expected_precision(self, second_moment):
+        """Mean of each precision given the mean squares of the weights, shape (n_weights,)."""
+        precision = np.ones(self.n_weights)
+        for block, root in self.groups:
+            squares = root**2 * second_moment[block]
+            precision[block] = root**2 * self.prior.expected_precision(squares)
+        return precision
+
+    def weight_score(self, weights, rows, precision, noise_precision):
+        """Gradient by the weights, (m, n_weights), given precisions and noise.
+
+        The likelihood of ``rows`` is scaled by n / len(rows).
+        """
+        chosen, scale = self._chosen(rows)
+        score = -precision * weights
+        for i, particle in enumerate(weights):
+            score[i] -= (
+                scale
+                * mlp.loss_and_gradient(
+                    particle, self.data, chosen, self._compiled, noise_precision
+                )[1]
+            )
+        return score
+
+    @property
+    def _output_bias(self):
+        return slice(self.n_weights - self.n_outputs, self.n_weights)
+
+    def _noise_precision(self, theta):
+        return np.exp(-theta[self.n_weights :]) if self.n_noise else np.ones(self.n_outputs)
+
+    def _chosen(self, rows):
+        return (self._all, 1.0) if rows is None else (np.asarray(rows), self.n_rows / len(rows))
+
+    def _prior_score(self, theta):
+        score = np.zeros_like(theta)
+        for block, root in self.groups:
+            score[:, block] = root * self.prior.score(root * theta[:, block])
+        score[:, self._output_bias] = -theta[:, self._output_bias]
+        if self.n_noise:
+            noise = np.exp(-theta[:, self.n_weights :])
+            score[:, self.n_weights :] = -self.noise_shape + self.noise_scale * noise
+        return score
+
+    def _pointwise(self, theta, rows):
+        X, y, _ = self.data
+        outputs, y = self.network.outputs(theta, X[rows]), y[rows].astype(float)
+        if self.likelihood == "normal":
+            log_noise = theta[:, None, self.n_weights :]
+            squares = np.square(outputs - y) * np.exp(-log_noise)
+            return -0.5 * np.sum(squares + log_noise + np.log(2 * np.pi), axis=2)
+        if self.likelihood == "binary":
+            return log_expit(np.where(y > 0.5, outputs, -outputs))[:, :, 0]
+        return np.sum(outputs * y, axis=2) - logsumexp(outputs, axis=2)
+
+
+def _prior_precision(prior, size):
+    """Precision of the normal that a mixture is made of, at its prior mean."""
+    if isinstance(prior, HierarchicalNormal):
+        return prior.shape / prior.rate
+    if isinstance(prior, StudentT):
+        return 1.0 / np.square(prior.scale)
+    return prior.expected_precision(np.ones(size))
+
+
+def _draw_precision(prior, coef, rng):
+    """Draw the precisions of a scale mixture given its coefficients."""
+    if isinstance(prior, HierarchicalNormal):
+        shape, rate = prior.shape + 0.5 * len(coef), prior.rate + 0.5 * np.sum(coef**2)
+        return rng.gamma(shape) / rate
+    if isinstance(prior, StudentT):
+        shape, rate = 0.5 * (prior.df + 1.0), 0.5 * (prior.df * np.square(prior.scale) + coef**2)
+        return rng.gamma(shape, size=len(coef)) / rate
+    return prior.expected_precision(np.square(coef))

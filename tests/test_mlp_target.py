@@ -1,0 +1,314 @@
+"""Networks as targets: against differences, an independent implementation, and closed forms."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+from scipy.special import expit, log_softmax, softmax
+
+from skstein._jit.mlp import gauss_newton
+from skstein.priors import AdaptiveRidge, HierarchicalNormal, Laplace, Normal, StudentT
+from skstein.targets.mlp import MLPTarget
+
+PRIORS = [Normal(2.0), StudentT(), AdaptiveRidge(rate=0.5), HierarchicalNormal(rate=9.0)]
+FUNCTIONS = {"relu": lambda a: np.maximum(a, 0.0), "tanh": np.tanh, "logistic": expit}
+CASES = list(
+    product(["normal", "binary", "softmax"], ["relu", "tanh", "logistic"], [(), (5,), (4, 3)])
+)
+every_case = pytest.mark.parametrize(("likelihood", "activation", "hidden"), CASES)
+
+
+def make(rng, likelihood="normal", activation="relu", hidden=(5,), n=23, **options):
+    options = {"dtype": np.float64, **options}
+    X = rng.normal(size=(n, 3))
+    X[::3, 1] = 0.0  # inputs that are zero take another path
+    if likelihood == "normal":
+        y = rng.normal(size=(n, 2))
+    else:
+        n_classes = 2 if likelihood == "binary" else 3
+        y = rng.integers(n_classes, size=n)
+        options["n_classes"] = n_classes
+    weights = rng.uniform(0.5, 2.0, size=n)
+    return MLPTarget(
+        X,
+        y,
+        likelihood=likelihood,
+        sample_weight=weights,
+        hidden_layer_sizes=hidden,
+        activation=activation,
+        **options,
+    )
+
+
+def plain_outputs(target, theta, X):
+    """Outputs of one network by matrix products."""
+    layers = target.network.layers
+    for number, (first, fan_in, fan_out) in enumerate(layers):
+        matrix = theta[first : first + fan_in * fan_out]
+        bias = theta[first + fan_in * fan_out :][:fan_out]
+        if number == len(layers) - 1:
+            return X @ matrix.reshape(fan_out, fan_in).T + bias
+        X = FUNCTIONS[target.network.activation](X @ matrix.reshape(fan_in, fan_out) + bias)
+
+
+def differences(function, theta, step=1e-6):
+    result = np.empty_like(theta)
+    for j in range(len(theta)):
+        ends = np.repeat(theta[None], 2, axis=0)
+        ends[:, j] += [-step, step]
+        low, high = function(ends)
+        result[j] = (high - low) / (2 * step)
+    return result
+
+
+@every_case
+def test_log_likelihood_is_that_of_plain_matrix_products(likelihood, activation, hidden, rng):
+    target = make(rng, likelihood, activation, hidden)
+    theta = 0.7 * rng.normal(size=(4, target.dim))
+    X, y, weights = target.data
+    for particle, value in zip(theta, target.log_likelihood(theta), strict=True):
+        outputs = plain_outputs(target, particle, X)
+        if likelihood == "normal":
+            scale = np.exp(0.5 * particle[target.n_weights :])
+            expected = weights @ stats.norm.logpdf(y, outputs, scale)
+        elif likelihood == "binary":
+            expected = weights @ stats.bernoulli.logpmf(y, expit(outputs))
+        else:
+            expected = weights @ (y * log_softmax(outputs, axis=1))
+        assert_allclose(value, expected.sum(), rtol=1e-10)
+
+
+@every_case
+def test_score_is_the_gradient(likelihood, activation, hidden, rng):
+    target = make(rng, likelihood, activation, hidden)
+    theta = 0.7 * rng.normal(size=target.dim)
+    expected = differences(target.log_density, theta)
+    value, score = target.log_density_and_score(theta[None])
+    assert_allclose(score[0], expected, rtol=1e-5, atol=1e-6)
+    assert_allclose(value, target.log_density(theta[None]), rtol=1e-10)
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=repr)
+def test_prior_score_is_the_gradient(prior, rng):
+    target = make(rng, prior=prior)
+    theta = rng.normal(size=target.dim)
+    expected = differences(target.log_prior, theta)
+    assert_allclose(target._prior_score(theta[None])[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_prior_density_is_that_of_its_draws(rng):
+    """A normal prior, scaled by the number of inputs, and an inverse gamma variance."""
+    target = make(rng, prior=Normal(2.0), hidden=(4,), noise_shape=3.0, noise_scale=0.5)
+    draws = target.sample_prior(rng, 20_000)
+    scale = np.concatenate(
+        [np.full(12, 2 / np.sqrt(3)), np.full(4, 2.0), np.full(8, 2 / np.sqrt(4)), np.ones(2)]
+    )
+    weights, noise = draws[:, :26], np.exp(draws[:, 26:])
+    assert_allclose(weights.std(axis=0), scale, rtol=0.05)
+    assert_allclose(noise.mean(axis=0), 0.5 / 2.0, rtol=0.1)
+    density = stats.norm.logpdf(weights, scale=scale).sum(axis=1)
+    density += (stats.invgamma.logpdf(noise, 3.0, scale=0.5) + np.log(noise)).sum(axis=1)
+    assert_allclose(target.log_prior(draws[:50]), density[:50], rtol=1e-10)
+
+
+@pytest.mark.parametrize("likelihood", ["normal", "binary", "softmax"])
+def test_batches_add_up(likelihood, rng):
+    """The scores of disjoint batches, each scaled by n / B, average to the full one."""
+    target = make(rng, likelihood, n=24)
+    theta = rng.normal(size=(3, target.dim))
+    parts = np.split(rng.permutation(24), 4)
+    scores = [target.score(theta, rows) for rows in parts]
+    assert_allclose(np.mean(scores, axis=0), target.score(theta), rtol=1e-9, atol=1e-9)
+    values = [target.log_likelihood(theta, rows) for rows in parts]
+    assert_allclose(np.mean(values, axis=0), target.log_likelihood(theta), rtol=1e-9)
+
+
+@pytest.mark.parametrize("likelihood", ["normal", "binary", "softmax"])
+def test_integer_weights_equal_repetition(likelihood, rng):
+    weights = rng.integers(1, 4, size=30)
+    X = rng.normal(size=(30, 2))
+    y = rng.normal(size=30) if likelihood == "normal" else rng.integers(2, size=30)
+    options = {"likelihood": likelihood, "n_classes": 2, "dtype": np.float64}
+    weighted = MLPTarget(X, y, sample_weight=weights, **options)
+    repeated = MLPTarget(np.repeat(X, weights, axis=0), np.repeat(y, weights), **options)
+    theta = rng.normal(size=(2, weighted.dim))
+    assert_allclose(weighted.score(theta), repeated.score(theta), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("likelihood", ["normal", "binary", "softmax"])
+def test_float32_agrees_with_float64(likelihood, seed):
+    exact, fast = (
+        make(np.random.default_rng(seed), likelihood, dtype=dtype)
+        for dtype in (np.float64, np.float32)
+    )
+    theta = np.random.default_rng(seed).normal(size=(3, exact.dim))
+    scale = np.abs(exact.score(theta)).max()
+    assert_allclose(fast.score(theta), exact.score(theta), atol=1e-4 * scale)
+
+
+def curvature(target, theta):
+    """Diagonal of the Gauss-Newton matrix J' H J summed over rows, with J by differences."""
+    X, _, weights = target.data
+    outputs = target.network.outputs(theta[None], X)[0]
+    result = np.zeros(target.n_weights)
+    for i in range(len(X)):
+        jacobian = np.stack(
+            [
+                differences(
+                    lambda t, i=i, k=k: target.network.outputs(t, X[i : i + 1])[:, 0, k], theta
+                )
+                for k in range(target.n_outputs)
+            ]
+        )[:, : target.n_weights]
+        if target.likelihood == "normal":
+            inner = np.diag(np.exp(-theta[target.n_weights :]))
+        else:
+            p = expit(outputs[i]) if target.likelihood == "binary" else softmax(outputs[i])
+            inner = np.diag(p) - np.outer(p, p)
+        result += weights[i] * np.einsum("kp,kl,lp->p", jacobian, inner, jacobian)
+    return result
+
+
+@pytest.mark.parametrize("likelihood", ["normal", "binary", "softmax"])
+@pytest.mark.parametrize("hidden", [(5,), (4, 3)])
+def test_curvature_is_that_of_the_gauss_newton_matrix(likelihood, hidden, rng):
+    """Random signs of outputs, and random labels, average out."""
+    target = make(rng, likelihood, "tanh", hidden, n=9)
+    theta = 0.5 * rng.normal(size=target.dim)
+    noise = np.exp(-theta[target.n_weights :]) if target.n_noise else np.ones(target.n_outputs)
+    weights, rows = theta[: target.n_weights], np.arange(9)
+    draws = np.stack(
+        [
+            gauss_newton(weights, target.data, rows, target._compiled, noise, rng)
+            for _ in range(2000)
+        ]
+    )
+    error = draws.std(axis=0) / np.sqrt(len(draws)) + 1e-6
+    assert np.all(np.abs(draws.mean(axis=0) - curvature(target, theta)) < 6.0 * error)
+
+
+def test_scales_have_a_floor(rng):
+    """No weight counts less than the mean of its row, dead units included."""
+    target = make(rng, "binary", "relu", (4, 3))
+    theta = 0.5 * rng.normal(size=target.dim)
+    theta[12] = -100.0  # the first unit's bias
+    expected = curvature(target, theta)
+    assert expected[12] == 0.0
+    for first, rows, columns in [(0, 3, 4), (16, 4, 3), (31, 1, 3)]:
+        end = first + rows * columns
+        biases = slice(end, end + (columns if rows > 1 else 1))
+        matrix = expected[first:end].reshape(rows, columns)
+        np.maximum(matrix, matrix.mean(axis=1, keepdims=True), out=matrix)
+        expected[biases] = np.maximum(expected[biases], expected[biases].mean())
+    precision = np.full(target.n_weights, 2.0)
+    scales = target.scales(theta, precision, rng)
+    assert_allclose(scales, 1.0 / np.sqrt(expected + 2.0), rtol=1e-5)
+
+
+def test_noise_is_drawn_from_its_conditional(rng):
+    target = make(rng, n=40, noise_shape=2.0, noise_scale=0.3)
+    theta = 0.3 * rng.normal(size=target.dim)
+    X, y, weights = target.data
+    rate = 0.3 + 0.5 * weights @ np.square(plain_outputs(target, theta, X) - y)
+    shape = 2.0 + 0.5 * weights.sum()
+    draws = np.array([target.resample(theta, rng)[0][target.n_weights :] for _ in range(2000)])
+    for k in range(2):
+        law = stats.invgamma(shape, scale=rate[k])
+        assert stats.kstest(np.exp(draws[:, k]), law.cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("prior", PRIORS[1:], ids=repr)
+def test_precisions_are_drawn_from_their_conditional(prior, rng):
+    """The mean precision given weights is what the integrated prior's gradient says it is.
+
+    For a scale mixture ``score(w) = -E[precision | w] w``.
+    """
+    target = make(rng, prior=prior)
+    theta = rng.normal(size=target.dim)
+    draws = np.stack([target.resample(theta, rng)[1] for _ in range(4000)])
+    inside = slice(0, target.n_weights - target.n_outputs)
+    expected = -target._prior_score(theta[None])[0][inside] / theta[inside]
+    error = draws.std(axis=0)[inside] / np.sqrt(len(draws))
+    assert np.all(np.abs(draws.mean(axis=0)[inside] - expected) < 6.0 * error)
+
+
+def test_training_finds_the_ridge_solution(rng):
+    """Without hidden layers the mode is that of ridge regression with the noise found."""
+    n, p = 60, 3
+    X = rng.normal(size=(n, p))
+    y = X @ [1.0, -2.0, 0.5] + 0.5 * rng.normal(size=n)
+    target = MLPTarget(X, y, hidden_layer_sizes=(), prior=Normal(1.0), dtype=np.float64)
+    state = target.begin_training(target.sample_initial(rng, 1)[0], np.arange(n), [], rng)
+    theta = target.trained(target.train(4000, n, 0.05, 4000, 1, 0.0, state))
+    noise = np.exp(theta[-1])
+    design = np.column_stack([X, np.ones(n)])
+    penalty = noise * np.append(np.full(p, float(p)), 1.0)
+    expected = np.linalg.solve(design.T @ design + np.diag(penalty), design.T @ y)
+    assert_allclose(theta[:-1], expected, atol=2e-3)
+    errors = y - design @ theta[:-1]
+    assert_allclose(noise, (0.5 * errors @ errors + 0.01) / (0.5 * n + 1.0), rtol=1e-3)
+
+
+@pytest.mark.parametrize("batch_size", [40, 20])
+def test_hamiltonian_steps_sample_the_posterior(batch_size, rng):
+    """A linear model with known noise, whose posterior is normal."""
+    n, p = 40, 3
+    X = rng.normal(size=(n, p))
+    y = X @ [1.0, -2.0, 0.5] + rng.normal(size=n)
+    target = MLPTarget(X, y, hidden_layer_sizes=(), prior=Normal(1.0), dtype=np.float64)
+    precision = np.append(np.full(p, float(p)), 1.0)
+    design = np.column_stack([X, np.ones(n)])
+    covariance = np.linalg.inv(design.T @ design + np.diag(precision))
+    mean = covariance @ design.T @ y
+    theta, velocity = np.append(mean, 0.0), rng.normal(size=p + 1)
+    scale = target.scales(theta, precision, rng)
+    draws = []
+    for _ in range(4000):
+        theta, velocity = target.hamiltonian_steps(
+            theta, velocity, scale, precision, 0.05, batch_size, 40, rng
+        )
+        draws.append(theta[:-1])
+    draws = np.array(draws)
+    std = np.sqrt(np.diag(covariance))
+    assert np.abs((draws.mean(axis=0) - mean) / std).max() < 0.12
+    assert_allclose(draws.std(axis=0) / std, 1.0, atol=0.1)
+
+
+def test_out_of_bag_noise_averages_the_networks_that_did_not_see_a_row(rng):
+    target = make(rng, n=6)
+    theta = rng.normal(size=(3, target.dim))
+    held_out = [np.array([0, 1]), np.array([1, 2]), np.array([2])]
+    X, y, weights = target.data
+    f = np.stack([plain_outputs(target, t, X) for t in theta])
+    mean = np.stack([f[0, 0], (f[0, 1] + f[1, 1]) / 2, (f[1, 2] + f[2, 2]) / 2])
+    rate = 0.01 + 0.5 * weights[:3] @ np.square(mean - y[:3])
+    expected = np.log(rate / (1.0 + 0.5 * weights[:3].sum()))
+    assert_allclose(target.out_of_bag_noise(theta, held_out), expected)
+
+
+@pytest.mark.parametrize("likelihood", ["normal", "binary", "softmax"])
+def test_not_a_number_is_never_hidden(likelihood, rng):
+    """Reordered sums must not come with the assumption that there is no NaN."""
+    target = make(rng, likelihood, "relu", (5,))
+    theta = rng.normal(size=(1, target.dim))
+    theta[0, 0] = np.nan
+    assert np.isnan(target.score(theta)[0, : target.n_weights]).any()
+    assert np.isnan(target.log_density(theta)).all()
+
+
+def test_far_out_logits_do_not_overflow(rng):
+    for likelihood in ("binary", "softmax"):
+        target = make(rng, likelihood, hidden=())
+        theta = 1e6 * rng.normal(size=(2, target.dim))
+        assert np.isfinite(target.log_likelihood(theta)).all()
+        assert np.isfinite(target.score(theta)).all()
+
+
+def test_what_is_refused(rng):
+    X, y = rng.normal(size=(9, 2)), rng.normal(size=9)
+    with pytest.raises(ValueError, match="no precisions in closed form"):
+        MLPTarget(X, y, prior=Laplace())
+    with pytest.raises(ValueError, match="layer without units"):
+        MLPTarget(X, y, hidden_layer_sizes=(5, 0))

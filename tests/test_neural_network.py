@@ -1,0 +1,388 @@
+"""The estimators that are neural networks."""
+
+import pickle
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.special import logsumexp
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
+
+from skstein import BayesianMLPClassifier, BayesianMLPRegressor, predictive
+from skstein.inference import KSDThinnedMCMC
+from skstein.inference._network import NETWORK_ENGINES
+from skstein.samplers import SGHMC
+from skstein.targets.mlp import MLPTarget
+
+ESTIMATORS = [BayesianMLPRegressor, BayesianMLPClassifier]
+CASES = list(product(ESTIMATORS, NETWORK_ENGINES))
+every_case = pytest.mark.parametrize(("Estimator", "engine"), CASES)
+
+
+def small(Estimator, engine="ensemble", **params):
+    """An estimator that fits in milliseconds, on full batches."""
+    params = {
+        "n_networks": 3,
+        "max_iter": 200,
+        "learning_rate_init": 0.02,
+        "batch_size": None,
+        "random_state": 0,
+        **params,
+    }
+    if engine == "ksd-mcmc":
+        engine = KSDThinnedMCMC(
+            12,
+            sampler=SGHMC(thinning=5),
+            n_chains=3,
+            n_draws=8,
+            max_draws=8,
+            n_warmup=2,
+            max_rhat=1e6,
+            min_ess=0,
+            whiten=False,
+        )
+    elif engine != "ensemble":
+        engine = NETWORK_ENGINES[engine](n_particles=3, max_iter=10)
+    return Estimator((4,), inference=engine, **params)
+
+
+def data(Estimator, n=60, n_classes=3):
+    rng = np.random.default_rng(0)
+    if Estimator is BayesianMLPRegressor:
+        X = rng.normal(size=(n, 3))
+        return X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=n)
+    return make_classification(
+        n, 3, n_informative=3, n_redundant=0, n_classes=n_classes, random_state=0
+    )
+
+
+def predicted(estimator, X):
+    if hasattr(estimator, "predict_proba"):
+        return estimator.predict_proba(X)
+    return np.column_stack(estimator.predict(X, return_std=True))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [small(Estimator, engine).set_params(random_state=None) for Estimator, engine in CASES]
+)
+def test_sklearn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_every_parameter_is_validated(Estimator):
+    check_param_validation(Estimator.__name__, small(Estimator))
+
+
+# On full batches, equal data are equal to the last bit.
+
+
+@every_case
+def test_weights_equal_repetition_in_any_order(Estimator, engine, rng):
+    X, y = data(Estimator)
+    weights = rng.integers(0, 4, size=len(y))
+    rows = rng.permutation(np.repeat(np.arange(len(y)), weights))
+    weighted = small(Estimator, engine).fit(X, y, sample_weight=weights)
+    repeated = small(Estimator, engine).fit(X[rows], y[rows])
+    assert_allclose(predicted(weighted, X), predicted(repeated, X), rtol=1e-7)
+
+
+@every_case
+def test_dense_and_sparse_agree(Estimator, engine):
+    X, y = data(Estimator)
+    X[::2, 1] = 0.0
+    for batch_size in (None, 16):
+        dense = small(Estimator, engine, batch_size=batch_size).fit(X, y)
+        thin = small(Estimator, engine, batch_size=batch_size).fit(sparse.csr_array(X), y)
+        assert_array_equal(predicted(dense, X), predicted(thin, sparse.csr_array(X)))
+
+
+@every_case
+def test_a_seed_fixes_every_bit_whatever_n_jobs(Estimator, engine):
+    X, y = data(Estimator)
+    one, two = (small(Estimator, engine, n_jobs=n, batch_size=16).fit(X, y) for n in (1, 2))
+    assert_array_equal(one.posterior_.particles, two.posterior_.particles)
+    other = small(Estimator, engine, random_state=1, batch_size=16).fit(X, y)
+    assert not np.array_equal(one.posterior_.particles, other.posterior_.particles)
+
+
+@every_case
+def test_units_do_not_matter(Estimator, engine):
+    """Features in other units, and outcomes, give the same predictions in theirs."""
+    X, y = data(Estimator)
+    here = small(Estimator, engine, dtype="float64").fit(X, y)
+    scale, shift = np.array([8.0, 0.5, 2.0]), np.array([1.0, -2.0, 4.0])
+    if Estimator is BayesianMLPClassifier:
+        there = clone(here).fit(X * scale + shift, y)
+        assert_allclose(predicted(there, X * scale + shift), predicted(here, X), rtol=1e-6)
+        return
+    there = clone(here).fit(X * scale + shift, 4.0 * y + 8.0)
+    mean, std = there.predict(X * scale + shift, return_std=True)
+    expected = here.predict(X, return_std=True)
+    assert_allclose((mean - 8.0) / 4.0, expected[0], rtol=1e-5, atol=1e-5)
+    assert_allclose(std / 4.0, expected[1], rtol=1e-5)
+
+
+# Predictions are mixtures over the particles.
+
+
+def test_a_regression_is_a_mixture_of_normals():
+    X, y = data(BayesianMLPRegressor)
+    reg = small(BayesianMLPRegressor, "ksd-mcmc").fit(X, y)
+    means, variances = reg._particle_outputs(X, reg.posterior_.particles)
+    weights = reg.posterior_.weights
+    mean, std = reg.predict(X, return_std=True)
+    assert_allclose(mean, means @ weights)
+    assert_allclose(std**2, (means**2 + variances) @ weights - mean**2, rtol=1e-6)
+    density = logsumexp(norm.logpdf(y[:, None], means, np.sqrt(variances)), axis=1, b=weights)
+    assert_allclose(reg.log_predictive(X, y), density)
+    low, high = reg.predict_interval(X, 0.9).T
+    cdf = norm.cdf(np.stack([low, high])[:, :, None], means, np.sqrt(variances)) @ weights
+    assert_allclose(cdf, np.broadcast_to([[0.05], [0.95]], cdf.shape), atol=1e-9)
+    parts = reg.predict_uncertainty(X)
+    assert_allclose(parts.total, std**2, rtol=1e-9)
+    assert reg.sample_predictive(X, 5, random_state=0).shape == (60, 5)
+    assert_allclose(predictive(reg, X).interval(0.9), reg.predict_interval(X, 0.9))
+
+
+def test_several_outcomes_have_noise_of_their_own(rng):
+    X = rng.normal(size=(300, 2))
+    y = np.column_stack([X[:, 0] + 0.1 * rng.normal(size=300), 5.0 * rng.normal(size=300)])
+    reg = small(BayesianMLPRegressor, "ksd-mcmc", max_iter=300, batch_size=30).fit(X, y)
+    mean, std = reg.predict(X, return_std=True)
+    assert mean.shape == std.shape == (300, 2)
+    assert np.all(std[:, 0] < 0.5) and np.all(std[:, 1] > 3.0)
+    assert reg.predict_interval(X).shape == (300, 2, 2)
+    assert reg.predict_quantiles(X, [0.1, 0.5, 0.9]).shape == (300, 2, 3)
+    assert reg.log_predictive(X, y).shape == (300,)
+    assert reg.sample_predictive(X, 4, random_state=0).shape == (300, 2, 4)
+    assert reg.score(X, y) > 0.3
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_classification_averages_probabilities(n_classes):
+    X, y = data(BayesianMLPClassifier, n_classes=n_classes)
+    clf = small(BayesianMLPClassifier, "ksd-mcmc").fit(X, np.array(list("abc"))[y])
+    proba = clf.predict_proba(X)
+    outputs = clf._particle_outputs(X, clf.posterior_.particles)
+    if n_classes == 2:
+        outputs = np.stack([np.zeros_like(outputs), outputs], axis=2)
+    by_particle = np.exp(outputs - logsumexp(outputs, axis=2, keepdims=True))
+    assert_allclose(proba, np.einsum("m,nmk->nk", clf.posterior_.weights, by_particle))
+    assert_array_equal(clf.predict(X), clf.classes_[proba.argmax(axis=1)])
+    parts = clf.predict_uncertainty(X)
+    assert np.all(parts.epistemic >= 0.0)
+    assert clf.predict_interval(X).shape == (60, n_classes, 2)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "logistic"])
+@pytest.mark.parametrize("hidden", [(), 6, (6, 5)])
+def test_it_learns(activation, hidden):
+    X, y = load_iris(return_X_y=True)
+    clf = BayesianMLPClassifier(hidden, activation, n_networks=3, random_state=0)
+    assert clf.fit(X, y).score(X, y) > 0.93
+
+
+def test_out_of_bag_noise_is_larger_than_that_of_training_errors(rng):
+    """Far more weights than rows: training errors would be all but zero."""
+    X = rng.normal(size=(60, 5))
+    y = X[:, 0] + rng.normal(size=60)
+    reg = BayesianMLPRegressor((50,), inference="ensemble", max_iter=500, random_state=0).fit(X, y)
+    training = np.mean((reg.predict(X) - y) ** 2)
+    noise = reg.predict_uncertainty(X).aleatoric.mean()
+    assert noise > 0.8 > 2.0 * training
+
+
+@every_case
+def test_ignorance_grows_away_from_the_data(Estimator, engine, rng):
+    X, y = data(Estimator, 200, n_classes=2)
+    params = {"batch_size": 32, "max_iter": 150, "n_networks": 8}
+    if Estimator is BayesianMLPRegressor:
+        model = small(Estimator, engine, **params).fit(X, y)
+        far = model.predict_uncertainty(X * 6.0).epistemic
+        assert np.median(far) > 4.0 * np.median(model.predict_uncertainty(X).epistemic)
+
+
+# Training that goes on.
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_warm_start_goes_on_with_the_same_networks(Estimator):
+    X, y = data(Estimator)
+    model = small(Estimator, warm_start=True, batch_size=16, max_iter=2).fit(X, y)
+    before = model.posterior_.particles
+    model.set_params(learning_rate_init=1e-7).fit(X, y)
+    n_weights = model._network.n_weights
+    assert_allclose(model.posterior_.particles[:, :n_weights], before[:, :n_weights], atol=1e-4)
+    with pytest.raises(ValueError, match="goes on with the same features"):
+        model.set_params(hidden_layer_sizes=(7,)).fit(X, y)
+
+
+def test_partial_fit_learns_a_stream(rng):
+    reg = BayesianMLPRegressor((20,), n_networks=4, random_state=0)
+    clf = BayesianMLPClassifier((20,), n_networks=4, random_state=0)
+    for _ in range(150):
+        X = rng.normal(size=(100, 2))
+        signal = np.abs(X[:, 0]) + X[:, 1]
+        reg.partial_fit(X, signal + 0.3 * rng.normal(size=100))
+        clf.partial_fit(X, signal > 0.5, classes=[False, True])
+    X = rng.normal(size=(500, 2))
+    signal = np.abs(X[:, 0]) + X[:, 1]
+    assert clf.score(X, signal > 0.5) > 0.95
+    mean, std = reg.predict(X, return_std=True)
+    assert np.sqrt(np.mean((mean - signal) ** 2)) < 0.15
+    assert 0.25 < np.median(std) < 0.45
+    assert reg.n_iter_ == clf.n_iter_ == 150
+
+
+def test_partial_fit_after_fit_goes_on_with_its_networks(rng):
+    X, y = data(BayesianMLPRegressor)
+    reg = small(BayesianMLPRegressor, "ksd-mcmc", batch_size=16).fit(X, y)
+    networks = np.stack([state.weights for state in reg._networks])
+    reg.set_params(learning_rate_init=1e-7).partial_fit(X, y)
+    after = np.stack([state.weights for state in reg._networks])
+    assert_allclose(networks, after, atol=1e-4)
+    with pytest.raises(ValueError, match="columns, but the fit was on 1"):
+        reg.partial_fit(X, np.column_stack([y, y]))
+
+
+def test_early_stopping_takes_the_best_state(rng):
+    X = rng.normal(size=(80, 5))
+    y = X[:, 0] + rng.normal(size=80)
+    params = {"inference": "ensemble", "max_iter": 1000, "random_state": 0}
+    late = BayesianMLPRegressor((50,), **params).fit(X, y)
+    early = BayesianMLPRegressor((50,), early_stopping=True, **params).fit(X, y)
+    X = rng.normal(size=(500, 5))
+    y = X[:, 0] + rng.normal(size=500)
+    assert np.mean((early.predict(X) - y) ** 2) < np.mean((late.predict(X) - y) ** 2)
+
+
+@every_case
+def test_a_fit_keeps_no_training_data(Estimator, engine):
+    sizes = []
+    for n in (60, 5000):
+        X, y = data(Estimator, n)
+        model = small(Estimator, engine, max_iter=2, batch_size=30).fit(X, y)
+        sizes.append(len(pickle.dumps(model)))
+    assert sizes[1] - sizes[0] < X.nbytes / 4
+
+
+@every_case
+def test_a_pickle_predicts_the_same(Estimator, engine):
+    X, y = data(Estimator)
+    model = small(Estimator, engine).fit(X, y)
+    assert_array_equal(predicted(pickle.loads(pickle.dumps(model)), X), predicted(model, X))
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_grid_over_engines_and_what_they_contain(Estimator):
+    X, y = data(Estimator)
+    pipeline = make_pipeline(StandardScaler(), small(Estimator))
+    name = pipeline.steps[-1][0]
+    grid = {f"{name}__inference": ["ensemble", "ksd-mcmc"], f"{name}__prior__scale": [0.5, 2.0]}
+    pipeline.set_params(**{f"{name}__prior": "normal"})
+    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(X, y)
+    assert len(search.cv_results_["params"]) == 4
+    assert search.best_estimator_[-1].prior.scale == search.best_params_[f"{name}__prior__scale"]
+
+
+@every_case
+def test_verbose_prints_a_line_a_tenth(Estimator, engine, capsys):
+    X, y = data(Estimator)
+    small(Estimator, engine, verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert 0 < len(lines) <= 10
+    assert all("iteration" in line for line in lines)
+
+
+# What is refused, and what is warned of.
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+@pytest.mark.parametrize("hidden", [(5, 0), 0, (-1,), (2.5,), "ab"])
+def test_layers_without_units_are_refused(Estimator, hidden):
+    X, y = data(Estimator)
+    with pytest.raises((ValueError, TypeError), match="hidden_layer_sizes"):
+        small(Estimator).set_params(hidden_layer_sizes=hidden).fit(X, y)
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_fewer_rows_than_the_batch_are_refused(Estimator):
+    X, y = data(Estimator)
+    with pytest.raises(ValueError, match="batch_size=100 is more than the 60 rows"):
+        small(Estimator, batch_size=100).fit(X, y)
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_not_a_number_is_refused(Estimator):
+    X, y = data(Estimator)
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        small(Estimator).fit(X, y)
+
+
+def test_a_constant_outcome_is_warned_of():
+    X, _ = data(BayesianMLPRegressor)
+    with pytest.warns(UserWarning, match="y is constant"):
+        reg = small(BayesianMLPRegressor, "ksd-mcmc").fit(X, np.full(60, 3.0))
+    assert_allclose(reg.predict(X), 3.0, atol=0.5)
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_training_that_diverges_says_so(Estimator):
+    X, y = data(Estimator)
+    model = small(Estimator, learning_rate_init=1e30)
+    with pytest.raises(FloatingPointError, match="every network diverged within"):
+        model.fit(X, y)
+    classes = {"classes": [0, 1, 2]} if Estimator is BayesianMLPClassifier else {}
+    with pytest.raises(FloatingPointError, match="every network diverged: use"):
+        for _ in range(10):
+            model.partial_fit(X, y, **classes)
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_a_network_that_diverges_is_dropped_and_counted(Estimator, monkeypatch):
+    X, y = data(Estimator)
+    original, started = MLPTarget.begin_training, []
+
+    def broken(self, theta, *args):
+        state = original(self, theta, *args)
+        if not started:
+            state.weights[0] = np.inf
+        started.append(state)
+        return state
+
+    monkeypatch.setattr(MLPTarget, "begin_training", broken)
+    with pytest.warns(ConvergenceWarning, match="1 of 3 networks diverged and were left out"):
+        model = small(Estimator).fit(X, y)
+    assert len(model.posterior_) == 2
+    assert model.posterior_.diagnostics["n_dropped"] == 1
+    assert np.isfinite(predicted(model, X)).all()
+
+
+def test_a_chain_that_leaves_for_infinity_is_held():
+    X, y = data(BayesianMLPRegressor)
+    reg = small(BayesianMLPRegressor, "ksd-mcmc", dtype="float32")
+    reg.inference.set_params(sampler=SGHMC(step_size=1e30, thinning=5))
+    with pytest.warns(ConvergenceWarning, match="a chain left for infinity"):
+        reg.fit(X, y)
+    assert np.isfinite(reg.posterior_.particles).all()
+
+
+def test_a_fit_warns_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for Estimator, engine in CASES:
+            X, y = data(Estimator)
+            Estimator((4,), inference=engine, n_networks=10, max_iter=20).fit(X, y)
