@@ -30,9 +30,16 @@ from ._validation import (
     check_sample_weight,
     validated,
 )
-from .inference import ENGINES, resolve_engine
+from .inference import ENGINES, PMFVB, resolve_engine
 from .priors import PRIORS, resolve_prior
-from .targets import Affine, LinearTarget, LogisticTarget, ProbitTarget, SoftmaxTarget
+from .targets import (
+    Affine,
+    HierarchicalTarget,
+    LinearTarget,
+    LogisticTarget,
+    ProbitTarget,
+    SoftmaxTarget,
+)
 
 _EPS = np.finfo(np.float64).eps
 
@@ -77,6 +84,7 @@ class _BayesianLinearModel(BayesianEstimator):
         "intercept_prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
         "fit_intercept": ["boolean"],
         "standardize": ["boolean"],
+        "factorized": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
@@ -123,6 +131,25 @@ class _BayesianLinearModel(BayesianEstimator):
             "scale": scaling.scale,
             "feature_names": getattr(self, "feature_names_in_", None),
         }
+
+    def _with_factors(self, target):
+        """The target with its variances as mean-field factors, if ``factorized``."""
+        if not self.factorized:
+            return target
+        engine = resolve_engine(self.inference)
+        if not isinstance(engine, PMFVB) or engine.blocks is not None:
+            raise ValueError(
+                'factorized=True needs an engine that keeps factors apart: use inference="pmfvb", '
+                "with blocks=None."
+            )
+        if target.prior.variance_groups(target.n_features) is not None:
+            target = HierarchicalTarget(target)
+        if len(target.factors) == 1:
+            raise ValueError(
+                "factorized=True finds no variance to give a factor: use "
+                'prior="adaptive-ridge" or "hierarchical-normal", or factorized=False.'
+            )
+        return target
 
     def _learn(self, target, to_original, scaling, given, further):
         """Find the posterior of a target, or bring it up to date with ``further`` rows.
@@ -221,6 +248,12 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
     standardize : bool, default=True
         Whether to divide features and outcome by their standard deviations, and with an intercept
         to centre them, before the priors apply. Otherwise they are taken as they are.
+    factorized : bool, default=False
+        Whether the noise variance, and the variances of the priors "adaptive-ridge" and
+        "hierarchical-normal", are mean-field factors of their own, in closed form, with
+        ``inference="pmfvb"``. The priors' variances are then part of the posterior. Otherwise they
+        are integrated out and the noise variance is a coordinate like the others, which is the
+        better posterior: mean field understates standard deviations.
     random_state : int, RandomState instance or None, default=None
         Seed of the inference; an int makes it reproducible.
     n_jobs : int, default=None
@@ -235,7 +268,9 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
     Attributes
     ----------
     posterior_ : ParticlePosterior
-        Weighted particles of ``(intercept, coefficients, log_sigma2)``, in original units.
+        Weighted particles of ``(intercept, coefficients, log_sigma2)``, in original units; with
+        ``factorized=True`` also the logarithms of the prior's variances, if it has any, on the
+        scale on which it applies.
     coef_ : ndarray of shape (n_features,)
         Posterior means of the coefficients.
     intercept_ : float
@@ -290,6 +325,7 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         noise_scale=1.0,
         fit_intercept=True,
         standardize=True,
+        factorized=False,
         random_state=None,
         n_jobs=None,
         verbose=0,
@@ -302,6 +338,7 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         self.noise_scale = noise_scale
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.factorized = factorized
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -390,16 +427,20 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
             (y - scaling.y_center) / scaling.y_scale,
             noise_shape=self.noise_shape,
             noise_scale=self.noise_scale,
+            factorized=self.factorized,
             **self._target_options(scaling, sample_weight),
         )
+        target = self._with_factors(target)
         if stream and not further:
             self._begins_stream(X, target.dim, "one outcome alone" if np.ptp(y) == 0.0 else "")
         offset, matrix, inverse = self._to_original_scale(scaling)
-        one = sparse.eye_array(1)
+        rest = sparse.eye_array(target.dim - len(offset))
+        offset = np.append(offset, np.zeros(target.dim - len(offset)))
+        offset[self._noise_column] = 2.0 * np.log(scaling.y_scale)
         to_original = Affine(
-            np.append(offset, 2.0 * np.log(scaling.y_scale)),
-            sparse.block_diag([matrix, one], format="csr"),
-            sparse.block_diag([inverse, one], format="csr"),
+            offset,
+            sparse.block_diag([matrix, rest], format="csr"),
+            sparse.block_diag([inverse, rest], format="csr"),
         )
         return self._learn(target, to_original, scaling, given, further)
 
@@ -408,7 +449,7 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         for name in ("intercept_", "intercept_std_"):
             summaries[name] = float(summaries[name])
         with np.errstate(over="ignore"):
-            variances = np.exp(posterior.particles[:, -1])
+            variances = np.exp(posterior.particles[:, self._noise_column])
         if not (np.isfinite(variances) & (variances > 0.0)).all():
             raise FloatingPointError(
                 "the noise variance leaves the range of floating point in part of the posterior; "
@@ -417,7 +458,11 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         return {**summaries, "noise_variance_": float(variances @ posterior.weights)}
 
     def _particle_outputs(self, X, theta):
-        return self._predictors(X, theta)[:, :, 0], np.exp(theta[:, -1])
+        return self._predictors(X, theta)[:, :, 0], np.exp(theta[:, self._noise_column])
+
+    @property
+    def _noise_column(self):
+        return int(self.fit_intercept) + self.n_features_in_
 
 
 class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
@@ -436,6 +481,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         intercept_prior="normal",
         fit_intercept=True,
         standardize=True,
+        factorized=False,
         class_weight=None,
         random_state=None,
         n_jobs=None,
@@ -447,6 +493,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         self.intercept_prior = intercept_prior
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.factorized = factorized
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -575,15 +622,17 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         sample_weight = sample_weight * class_weight[codes]
         scaling = self._scaling if further else self._find_scaling(X, sample_weight)
         target = self._make_target(X, codes, self._target_options(scaling, sample_weight))
+        target = self._with_factors(target)
         if stream and not further:
             absent = np.setdiff1d(self.classes_, present).tolist()
             self._begins_stream(X, target.dim, f"no sample of classes {absent}" if absent else "")
         offset, matrix, inverse = self._to_original_scale(scaling)
         k = self._n_predictors
+        rest = sparse.eye_array(target.dim - k * len(offset))
         to_original = Affine(
-            np.tile(offset, k),
-            sparse.block_diag([matrix] * k, format="csr"),
-            sparse.block_diag([inverse] * k, format="csr"),
+            np.append(np.tile(offset, k), np.zeros(rest.shape[0])),
+            sparse.block_diag([matrix] * k + [rest], format="csr"),
+            sparse.block_diag([inverse] * k + [rest], format="csr"),
         )
         return self._learn(target, to_original, scaling, given, further)
 
@@ -609,6 +658,11 @@ class BayesianLogisticRegression(_BayesianLinearClassifier):
     standardize : bool, default=True
         Whether to divide the features by their standard deviations, and with an intercept to centre
         them, before the priors apply. Otherwise they are taken as they are.
+    factorized : bool, default=False
+        Whether the variances of the priors "adaptive-ridge" and "hierarchical-normal" are a
+        mean-field factor of their own, in closed form, with ``inference="pmfvb"``; they are then
+        part of the posterior. Otherwise they are integrated out, which is the better posterior:
+        mean field understates standard deviations.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class, multiplied into the sample weights; ``"balanced"`` gives all classes
         the same total weight.
@@ -627,7 +681,8 @@ class BayesianLogisticRegression(_BayesianLinearClassifier):
     ----------
     posterior_ : ParticlePosterior
         Weighted particles of ``(intercept, coefficients)``, for each class if there are more than
-        two, in original units.
+        two, in original units; with ``factorized=True`` also the logarithms of the prior's
+        variances, on the scale on which it applies.
     classes_ : ndarray of shape (n_classes,)
         The classes.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
@@ -699,6 +754,11 @@ class BayesianProbitRegression(_BayesianLinearClassifier):
     standardize : bool, default=True
         Whether to divide the features by their standard deviations, and with an intercept to centre
         them, before the priors apply. Otherwise they are taken as they are.
+    factorized : bool, default=False
+        Whether the variances of the priors "adaptive-ridge" and "hierarchical-normal" are a
+        mean-field factor of their own, in closed form, with ``inference="pmfvb"``; they are then
+        part of the posterior. Otherwise they are integrated out, which is the better posterior:
+        mean field understates standard deviations.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class, multiplied into the sample weights; ``"balanced"`` gives all classes
         the same total weight.
@@ -717,7 +777,8 @@ class BayesianProbitRegression(_BayesianLinearClassifier):
     ----------
     posterior_ : ParticlePosterior
         Weighted particles of ``(intercept, coefficients)``, for each class if there are more than
-        two, in original units.
+        two, in original units; with ``factorized=True`` also the logarithms of the prior's
+        variances, on the scale on which it applies.
     classes_ : ndarray of shape (n_classes,)
         The classes.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)

@@ -7,7 +7,13 @@ from scipy.integrate import quad
 from scipy.special import gammaincc, gammaln, logsumexp
 from scipy.stats import invgamma, kstest, multivariate_normal
 
-from skstein import check_target, infer
+from skstein import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianProbitRegression,
+    check_target,
+    infer,
+)
 from skstein.inference import PMFVB
 from skstein.priors import AdaptiveRidge, HierarchicalNormal, Laplace, Normal
 from skstein.targets import (
@@ -280,3 +286,68 @@ def test_closed_forms_in_other_coordinates(rng):
         log_det = np.linalg.slogdet(laplace.bijection.matrix[np.ix_(own.indices, own.indices)])[1]
         assert_allclose(found.entropy(), expected.entropy() - log_det)
     assert Transformed(target, None).factors[0].indices.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=["each", "shared"])
+def test_the_estimator_reports_its_factors_in_original_units(prior, rng, seed):
+    X, y = data(rng)
+    X, y = 3.0 + 0.1 * X, 50.0 + 20.0 * y
+    model = BayesianLinearRegression("pmfvb", prior=prior, factorized=True, random_state=seed)
+    model.fit(X, y)
+    standard_X, standard_y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
+    mean, cov, noise, variances = ascend_linear(standard_X, standard_y, prior, 1.0, 1.0)
+    unit, sd = y.std() / X.std(axis=0), np.sqrt(cov.diagonal()[1:])
+    assert (np.abs(model.coef_ / unit - mean[1:]) < 5 * sd / np.sqrt(200)).all()
+    assert_allclose(model.coef_std_ / unit, sd, rtol=0.1)
+    mean_noise = float(noise.scale[0] / (noise.shape[0] - 1)) * y.var()
+    assert_allclose(model.noise_variance_, mean_noise, rtol=5 / np.sqrt(200))
+    names = model.posterior_.names
+    assert names[4] == "log_sigma2"
+    assert len(names) == 5 + len(variances.shape)
+    # E[1 / v] on the scale of the standardised coefficients.
+    precision = np.exp(-model.posterior_.particles[:, 5:]).mean(axis=0)
+    assert_allclose(precision * variances.scale / variances.shape, 1.0, atol=5 / np.sqrt(200))
+    assert model.predict_interval(X[:3]).shape == (3, 2)
+    assert model.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("Classifier", [BayesianLogisticRegression, BayesianProbitRegression])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classifiers_with_a_factor_for_the_variances(Classifier, n_classes, rng, seed):
+    """The mean of 1 / v is what the coefficients of all classes imply, on their scale."""
+    X = 2.0 + rng.normal(size=(120, 3)) * [1.0, 10.0, 0.1]
+    y = rng.integers(0, n_classes, 120)
+    model = Classifier("pmfvb", prior=PRIORS[1], factorized=True, random_state=seed).fit(X, y)
+    assert model.posterior_.names[-1] == "log_variance"
+    assert model.coef_.shape == (1 if n_classes == 2 else 3, 3)
+    square = np.sum((model.coef_**2 + model.coef_std_**2) * X.var(axis=0))
+    expected = (1.5 + 0.5 * model.coef_.size) / (0.5 + 0.5 * square)
+    found = np.exp(-model.posterior_.particles[:, -1]).mean()
+    assert_allclose(found / expected, 1.0, atol=0.1)
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_a_factorized_fit_can_be_gone_on_from(rng):
+    X, y = data(rng)
+    model = BayesianLogisticRegression(
+        "pmfvb", prior=PRIORS[0], factorized=True, warm_start=True, random_state=0
+    )
+    first = model.fit(X, y > 0).coef_
+    assert_allclose(model.fit(X, y > 0).coef_, first, atol=model.coef_std_.max())
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"inference": "ksd-mcmc"}, {"inference": PMFVB(blocks=2)}],
+    ids=["engine", "blocks"],
+)
+def test_factors_need_an_engine_that_keeps_them_apart(params, rng):
+    X, y = data(rng)
+    with pytest.raises(ValueError, match="factorized=True needs an engine that keeps factors"):
+        BayesianLinearRegression(**params, factorized=True).fit(X, y)
+
+
+def test_a_classifier_without_variances_has_nothing_to_factorize(rng):
+    X, y = data(rng)
+    with pytest.raises(ValueError, match="factorized=True finds no variance"):
+        BayesianLogisticRegression("pmfvb", factorized=True).fit(X, y > 0)
