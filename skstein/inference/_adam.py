@@ -1,10 +1,15 @@
-"""Adam steps with a rate that falls linearly to zero."""
+"""Adam steps with a rate that falls linearly to zero.
+
+What differs from Kingma & Ba (2015): the directions are remembered for at most a quarter of the
+steps. In six steps with the usual memory of ten, the first would be taken six times.
+"""
 
 import numpy as np
 
 # Directions are in units where 1 is large. Below this they count as noise: dividing by their own
 # size would turn rounding errors into full steps.
 _SMALL = 1e-2
+_MEMORY = 0.25  # share of the steps
 
 
 class Adam:
@@ -20,6 +25,7 @@ class Adam:
 
     def __init__(self, learning_rate, n_steps):
         self.learning_rate, self.n_steps = learning_rate, n_steps
+        self._decay = min(0.9, max(0.0, 1.0 - 1.0 / (_MEMORY * n_steps)))
         self._first = self._second = 0.0
         self._t = 0
 
@@ -27,8 +33,8 @@ class Adam:
         """The step to add for an ascent ``direction``, of the same shape."""
         rate = self.learning_rate * (1.0 - self._t / self.n_steps)
         self._t += 1
-        self._first = 0.9 * self._first + 0.1 * direction
+        self._first = self._decay * self._first + (1.0 - self._decay) * direction
         self._second = 0.999 * self._second + 0.001 * direction**2
-        mean = self._first / (1.0 - 0.9**self._t)
+        mean = self._first / (1.0 - self._decay**self._t)
         size = np.sqrt(self._second / (1.0 - 0.999**self._t))
         return rate * mean / (size + _SMALL)

@@ -6,12 +6,18 @@ needs an integral). A store of particles from a short run of SVGD answers most c
 the paper: a particle helps where its gap is positive and at least ``Phi / K``, and ``Phi`` starts
 at half the largest gap (algorithm 9 has the sign the other way). The largest gap over the store is
 a lower bound of the true one: a monitor of progress, no certificate.
+
+Beyond the paper: the store starts from draws whose mean and covariance are exactly those of the
+Gaussian at the mode, which costs no score and leaves SVGD only what is not Gaussian to find. A
+store so filled is nearly as accurate by itself; what laziness adds is weights, with which a few of
+its particles are enough where the coordinates are few.
 """
 
 import math
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from .._validation import Interval
 from ..kernels import RBF, Kernel, Linear
@@ -31,15 +37,15 @@ class LazyFWSS(Engine):
         "auto".
     kernel : Kernel, default=None
         Of the field that moves particles, ``RBF() + Linear()`` by default.
-    max_iter : int, default=6
+    max_iter : int, default=5
         Iterations of SVGD that fill the store.
-    learning_rate : float, default=0.3
+    learning_rate : float, default=0.35
         First step of SVGD and of the oracle, in posterior standard deviations.
-    max_iter_oracle : int, default=6
+    max_iter_oracle : int, default=5
         Most ascent steps of an oracle call.
-    accuracy : float, default=2.0
+    accuracy : float, default=4.0
         ``K``: a particle in store is good enough from ``Phi / K`` on.
-    tol : float, default=0.05
+    tol : float, default=0.01
         Stop when ``Phi`` has fallen to this share of its first value.
     whiten, one_sided : bool, default=True
         Work in whitened coordinates, with one-sided coordinates straightened.
@@ -73,11 +79,11 @@ class LazyFWSS(Engine):
         n_particles="auto",
         *,
         kernel=None,
-        max_iter=6,
-        learning_rate=0.3,
-        max_iter_oracle=6,
-        accuracy=2.0,
-        tol=0.05,
+        max_iter=5,
+        learning_rate=0.35,
+        max_iter_oracle=5,
+        accuracy=4.0,
+        tol=0.01,
         whiten=True,
         one_sided=True,
     ):
@@ -102,7 +108,11 @@ class LazyFWSS(Engine):
     def run(self, target, rng, *, init=None, map=map, callback=None):
         n = automatic(self.n_particles, target.dim)
         svgd = SVGD(n, kernel=self.kernel, max_iter=self.max_iter, learning_rate=self.learning_rate)
-        start = starting_particles(target, rng, n, init)
+        start = (
+            typical_draws(target, rng, n)
+            if init is None
+            else starting_particles(target, rng, n, init)
+        )
         store = svgd.run(target, rng, init=start, map=map).particles
         scores = target.score(store)
         require_finite(scores, "the score", 0, {})
@@ -156,3 +166,12 @@ class LazyFWSS(Engine):
         own = 1.0 / (measure.size + 1)
         oracle = Oracle(target, kernel, own, measure.points, measure.scores, measure.weights)
         return oracle.search(y, self.learning_rate, self.max_iter_oracle, None)
+
+
+def typical_draws(target, rng, n):
+    """Draws of the Gaussian start whose mean and covariance are exactly its own."""
+    z = rng.standard_normal((n, target.dim))
+    if n > target.dim:
+        z -= z.mean(axis=0)
+        z = solve_triangular(np.linalg.cholesky(z.T @ z / n), z.T, lower=True).T
+    return z if target.start is None else target.start.forward(z)
