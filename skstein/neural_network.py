@@ -30,12 +30,19 @@ from ._validation import (
     check_sample_weight,
     validated,
 )
-from .inference._network import NETWORK_ENGINES, resolve_network_engine
+from .inference import ENGINES
+from .inference._network import (
+    NETWORK_ENGINES,
+    in_coordinates,
+    needs_scaling,
+    refuse_hopeless,
+    resolve_network_engine,
+)
 from .inference.ensemble import Ensemble, automatic_epochs, resolve_batch_size
 from .linear_model import _drop_weightless, _location_and_scale
 from .posterior import ParticlePosterior
 from .priors import PRIORS, resolve_prior
-from .targets.mlp import MLPTarget
+from .targets.mlp import MLPTarget, ScaledNetwork
 
 _FOREVER = 2**62
 _MEMORY = 0.9  # of the noise variance in a stream, from one call of partial_fit to the next
@@ -71,7 +78,7 @@ class _BayesianMLP(BayesianEstimator):
             Interval(Integral, 0, None, closed="left"),
         ],
         "activation": [StrOptions({"relu", "tanh", "logistic"})],
-        "inference": [StrOptions(set(NETWORK_ENGINES)), HasMethods("run")],
+        "inference": [StrOptions({*NETWORK_ENGINES, *ENGINES}), HasMethods("run")],
         "n_networks": [Interval(Integral, 2, None, closed="left")],
         "prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
         "batch_size": [
@@ -144,12 +151,13 @@ class _BayesianMLP(BayesianEstimator):
             size = resolve_batch_size(batch_size, target.n_rows)
             max_iter = automatic_epochs(target.n_rows, size, *self._effort)
         alone = isinstance(engine, Ensemble)
+        refuse_hopeless(engine, target.dim)
         ensemble = Ensemble(
             self.n_networks,
             max_iter=max_iter,
             batch_size=batch_size,
             learning_rate=self.learning_rate_init,
-            out_of_bag=alone,
+            out_of_bag=alone or needs_scaling(engine),
             validation_fraction=self.validation_fraction if self.early_stopping else None,
             n_iter_no_change=self.n_iter_no_change,
             tol=self.tol,
@@ -197,7 +205,25 @@ class _BayesianMLP(BayesianEstimator):
 
     def _spread(self, engine, target, start, rng, map_pieces, callback):
         """The second stage: particles around each of the networks of ``start``."""
-        posterior = engine.run(target, rng, init=start.particles, map=map_pieces, callback=callback)
+        theta = start.particles
+        if needs_scaling(engine):
+            precision = target.initial_precision
+            scales = [target.scales(row, precision, rng) for row in theta]
+            noise = theta[0, target.n_weights :]
+            batch_size = getattr(engine, "batch_size", None)
+            working = ScaledNetwork(target, np.mean(scales, axis=0), noise, batch_size)
+            posterior = engine.run(
+                working,
+                rng,
+                init=working.inverse(theta),
+                map=map_pieces,
+                callback=in_coordinates(callback, working.forward),
+            )
+            posterior = posterior._with(
+                particles=working.forward(posterior.particles), names=target.names, scores=None
+            )
+        else:
+            posterior = engine.run(target, rng, init=theta, map=map_pieces, callback=callback)
         posterior = posterior._with(names=target.names)
         finite = np.isfinite(posterior.particles).all(axis=1)
         if not finite.any():

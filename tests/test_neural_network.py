@@ -19,14 +19,34 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
 from skstein import BayesianMLPClassifier, BayesianMLPRegressor, predictive
-from skstein.inference import KSDThinnedMCMC
+from skstein.inference import FWSS, PMD, SVGD, AdaptivePMFVB, KSDThinnedMCMC
 from skstein.inference._network import NETWORK_ENGINES
+from skstein.kernels import RBF
 from skstein.samplers import SGHMC
 from skstein.targets.mlp import MLPTarget
 
 ESTIMATORS = [BayesianMLPRegressor, BayesianMLPClassifier]
 CASES = list(product(ESTIMATORS, NETWORK_ENGINES))
 every_case = pytest.mark.parametrize(("Estimator", "engine"), CASES)
+
+
+SMALL = {
+    "ensemble": "ensemble",
+    "ksd-mcmc": KSDThinnedMCMC(
+        12,
+        sampler=SGHMC(thinning=5),
+        n_chains=3,
+        n_draws=8,
+        max_draws=8,
+        n_warmup=2,
+        max_rhat=1e6,
+        min_ess=0,
+        whiten=False,
+    ),
+    "pmfvb": AdaptivePMFVB(3, n_iterations=20, minibatch=None),
+    "svgd": SVGD(3, kernel=RBF("median"), max_iter=10),
+    "fwss": FWSS(3, kernel=RBF("median"), max_iter_oracle=10),
+}
 
 
 def small(Estimator, engine="ensemble", **params):
@@ -39,21 +59,7 @@ def small(Estimator, engine="ensemble", **params):
         "random_state": 0,
         **params,
     }
-    if engine == "ksd-mcmc":
-        engine = KSDThinnedMCMC(
-            12,
-            sampler=SGHMC(thinning=5),
-            n_chains=3,
-            n_draws=8,
-            max_draws=8,
-            n_warmup=2,
-            max_rhat=1e6,
-            min_ess=0,
-            whiten=False,
-        )
-    elif engine != "ensemble":
-        engine = NETWORK_ENGINES[engine](n_particles=3, max_iter=10)
-    return Estimator((4,), inference=engine, **params)
+    return Estimator((4,), inference=clone(SMALL[engine], safe=False), **params)
 
 
 def data(Estimator, n=60, n_classes=3):
@@ -77,6 +83,27 @@ def predicted(estimator, X):
     [small(Estimator, engine).set_params(random_state=None) for Estimator, engine in CASES]
 )
 def test_sklearn_check(estimator, check):
+    check(estimator)
+
+
+def not_on_minibatches(estimator):
+    why = "the rows of a minibatch are drawn, whatever their weights"
+    return {f"check_sample_weight_equivalence_on_{kind}_data": why for kind in ("dense", "sparse")}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [
+        small(Estimator, engine, batch_size="auto", random_state=None)
+        for Estimator, engine in [
+            (BayesianMLPRegressor, "ksd-mcmc"),
+            (BayesianMLPClassifier, "ensemble"),
+        ]
+    ],
+    expected_failed_checks=not_on_minibatches,
+    xfail_strict=False,
+)
+def test_sklearn_check_on_minibatches(estimator, check):
     check(estimator)
 
 
@@ -373,11 +400,17 @@ def test_a_network_that_diverges_is_dropped_and_counted(Estimator, monkeypatch):
 
 def test_a_chain_that_leaves_for_infinity_is_held():
     X, y = data(BayesianMLPRegressor)
-    reg = small(BayesianMLPRegressor, "ksd-mcmc", dtype="float32")
-    reg.inference.set_params(sampler=SGHMC(step_size=1e30, thinning=5))
+    reg = small(BayesianMLPRegressor, "ksd-mcmc").set_params(inference__sampler__step_size=1e30)
     with pytest.warns(ConvergenceWarning, match="a chain left for infinity"):
         reg.fit(X, y)
     assert np.isfinite(reg.posterior_.particles).all()
+
+
+@pytest.mark.parametrize("engine", [PMD(), "pmd", "laplace", "stein-points"])
+def test_engines_that_would_be_lost_are_refused(engine):
+    X, y = data(BayesianMLPRegressor)
+    with pytest.raises(ValueError, match=r"lost among the 22 coordinates of a network: use sub"):
+        BayesianMLPRegressor((4,), inference=engine, max_iter=5).fit(X, y)
 
 
 def test_a_fit_warns_of_nothing():

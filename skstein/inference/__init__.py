@@ -3,6 +3,7 @@
 from ._infer import infer, update
 from ._registry import ENGINES, resolve_engine
 from ._step_sizes import InverseSqrt, InverseTime
+from .adaptive_pmfvb import AdaptivePMFVB
 from .base import Engine
 from .ensemble import Ensemble
 from .fwss import FWSS
@@ -20,6 +21,7 @@ __all__ = [
     "PMD",
     "PMFVB",
     "SVGD",
+    "AdaptivePMFVB",
     "Engine",
     "Ensemble",
     "InverseSqrt",

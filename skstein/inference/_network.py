@@ -1,9 +1,16 @@
 """The engines for neural networks by name: those whose settings suit thousands of coordinates."""
 
+from ..kernels import RBF
 from ..samplers.sghmc import SGHMC
 from ._registry import resolve_engine
+from .adaptive_pmfvb import AdaptivePMFVB
 from .ensemble import Ensemble
+from .fwss import FWSS
 from .ksd_mcmc import KSDThinnedMCMC
+from .laplace import LaplaceDraws
+from .pmd import PMD
+from .stein_points import SteinPoints
+from .svgd import SVGD
 
 
 def _chains():
@@ -23,7 +30,53 @@ def _chains():
     )
 
 
-NETWORK_ENGINES = {"ensemble": Ensemble, "ksd-mcmc": _chains}
+NETWORK_ENGINES = {
+    "ensemble": Ensemble,
+    "ksd-mcmc": _chains,
+    "pmfvb": AdaptivePMFVB,
+    "svgd": lambda: SVGD(
+        20, kernel=RBF("median"), max_iter=500, learning_rate=0.01, batch_size=100
+    ),
+    "fwss": lambda: FWSS(
+        20,
+        kernel=RBF("median"),
+        max_iter_oracle=250,
+        max_iter_sweep=100,
+        learning_rate=0.01,
+        batch_size=100,
+    ),
+}
+
+# They need a normal approximation, or far more particles than coordinates.
+HOPELESS = (PMD, LaplaceDraws, SteinPoints)
+
+
+def needs_scaling(engine):
+    """Whether an engine knows nothing of networks, and works in scaled weights with given noise."""
+    return not (
+        isinstance(engine, AdaptivePMFVB) or isinstance(getattr(engine, "sampler", None), SGHMC)
+    )
+
+
+def refuse_hopeless(engine, dim):
+    """Refuse engines that are lost among the weights of a whole network."""
+    if isinstance(engine, HOPELESS):
+        raise ValueError(
+            f"{type(engine).__name__} is lost among the {dim} coordinates of a network: use "
+            'subspace="curve", where it has a few, or another engine.'
+        )
+
+
+def in_coordinates(callback, forward):
+    """A callback that is shown particles after ``forward``."""
+
+    def shown(make_posterior):
+        posterior = make_posterior()
+        return posterior._with(particles=forward(posterior.particles), names=None, scores=None)
+
+    return lambda iteration, total, make_posterior, info: callback(
+        iteration, total, lambda: shown(make_posterior), info
+    )
 
 
 def resolve_network_engine(inference):

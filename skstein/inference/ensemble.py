@@ -88,7 +88,7 @@ class Ensemble(Engine):
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
     }
-    requires = ("begin_training", "train")
+    requires = ("begin_training", "train")  # type: ignore[assignment]
 
     def __init__(
         self,

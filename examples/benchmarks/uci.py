@@ -1,0 +1,237 @@
+"""Regression on UCI tables with the standard splits: RMSE, log likelihood and coverage.
+
+The splits are those of Hernandez-Lobato & Adams (2015), 90 % of the rows to train on; networks have
+one hidden layer of 50 units, on protein 100. ``ours`` is the default of `BayesianMLPRegressor`; the
+other engines by name; ``sklearn`` an ensemble of twenty `MLPRegressor` whose common noise variance
+is that of 10 % of the rows held out from another such ensemble; ``gp`` is
+`GaussianProcessRegressor` with one length scale a feature, up to 2000 rows.
+
+Every finished split is a row of the CSV file; a run leaves out what is there already, so that it
+can be stopped at any time. With ``--validate`` nothing is tested: of the training rows of a split a
+tenth is held out, which is how settings are chosen (``--set max_iter=100``). ``--table`` prints the
+means.
+
+Usage::
+
+    SKSTEIN_DATA=folder python examples/benchmarks/uci.py uci.csv [--sets boston yacht]
+        [--methods ours sklearn] [--splits 5]
+    python examples/benchmarks/uci.py uci.csv --table
+
+SKSTEIN_DATA names a folder with ``data/uci_*.npz``.
+"""
+
+import argparse
+import ast
+import csv
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skstein import BayesianMLPRegressor
+
+SETS = ["boston", "yacht", "energy", "concrete", "wine", "power", "kin8nm", "naval", "protein"]
+FIELDS = ["set", "method", "split", "rmse", "log_likelihood", "coverage", "seconds", "n_warnings"]
+# Mean test log likelihoods of Stein variational gradient descent, Liu & Wang (2016), table 1;
+# probabilistic back-propagation, Hernandez-Lobato & Adams (2015), table 2; dropout, Gal &
+# Ghahramani (2016), table 1; deep ensembles, Lakshminarayanan et al. (2017), table 1.
+PUBLISHED = {
+    "boston": (-2.50, -2.57, -2.46, -2.41),
+    "concrete": (-3.08, -3.16, -3.04, -3.06),
+    "energy": (-1.77, -2.04, -1.99, -1.38),
+    "kin8nm": (0.98, 0.90, 0.95, 1.20),
+    "naval": (4.09, 3.73, 3.80, 5.63),
+    "power": (-2.82, -2.84, -2.80, -2.79),
+    "protein": (-2.95, -2.97, -2.89, -2.83),
+    "wine": (-0.93, -0.97, -0.93, -0.94),
+    "yacht": (-1.23, -1.63, -1.55, -1.18),
+}
+
+
+def load(name, split, validate):
+    """Training and test rows of a split, or of its training rows nine tenths and one."""
+    path = Path(os.environ.get("SKSTEIN_DATA", ".")) / "data" / f"uci_{name}.npz"
+    if not path.exists():
+        sys.exit(f"no {path}: set SKSTEIN_DATA to a folder with data/uci_*.npz")
+    with np.load(path) as file:
+        if split >= len(file["train_index"]):
+            return None
+        X, y = file["X"], file["y"]
+        train, test = (file[key][split].astype(int) for key in ("train_index", "test_index"))
+    if validate:
+        order = np.random.default_rng(1000 + split).permutation(train)
+        test, train = np.split(order, [len(order) // 10])
+    return X[train], y[train], X[test], y[test]
+
+
+def ours(name, split, **options):
+    return BayesianMLPRegressor((100 if name == "protein" else 50,), random_state=split, **options)
+
+
+class SklearnEnsemble:
+    """Twenty `MLPRegressor`, with a noise variance from rows held out."""
+
+    def __init__(self, name, split):
+        self.size = 100 if name == "protein" else 50
+        self.split = split
+
+    def _members(self, X, y):
+        members = [
+            make_pipeline(
+                StandardScaler(),
+                MLPRegressor(
+                    (self.size,), alpha=1e-3, max_iter=500, random_state=20 * self.split + i
+                ),
+            )
+            for i in range(20)
+        ]
+        return [member.fit(X, y) for member in members]
+
+    def fit(self, X, y):
+        self.center, self.scale = y.mean(), y.std()
+        z = (y - self.center) / self.scale
+        out, kept = np.split(np.random.default_rng(self.split).permutation(len(y)), [len(y) // 10])
+        held = np.mean([m.predict(X[out]) for m in self._members(X[kept], z[kept])], axis=0)
+        self.noise = self.scale**2 * np.mean((held - z[out]) ** 2)
+        self.members = self._members(X, z)
+        return self
+
+    def predict(self, X, return_std=True):
+        each = self.center + self.scale * np.stack([m.predict(X) for m in self.members])
+        return each.mean(axis=0), np.sqrt(each.var(axis=0) + self.noise)
+
+
+class GaussianProcess:
+    """`GaussianProcessRegressor` on standardised features."""
+
+    def __init__(self, name, split):
+        self.split = split
+
+    def fit(self, X, y):
+        kernel = ConstantKernel() * RBF(np.ones(X.shape[1])) + WhiteKernel(
+            0.1, noise_level_bounds=(1e-8, 10)
+        )
+        self.model = make_pipeline(
+            StandardScaler(),
+            GaussianProcessRegressor(
+                kernel, normalize_y=True, n_restarts_optimizer=1, random_state=self.split
+            ),
+        ).fit(X, y)
+        return self
+
+    def predict(self, X, return_std=True):
+        return self.model.predict(X, return_std=True)
+
+
+def evaluate(method, name, split, data, settings):
+    X, y, X_test, y_test = data
+    if method == "sklearn":
+        model = SklearnEnsemble(name, split)
+    elif method == "gp":
+        model = GaussianProcess(name, split)
+    elif method == "ours":
+        model = ours(name, split, **settings)
+    else:
+        model = ours(name, split, inference=method, **settings)
+    start = time.process_time()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    seconds = time.process_time() - start
+    mean, std = model.predict(X_test, return_std=True)
+    if isinstance(model, BayesianMLPRegressor):
+        log_likelihood = model.log_predictive(X_test, y_test)
+        low, high = model.predict_interval(X_test, 0.9).T
+    else:
+        log_likelihood = norm.logpdf(y_test, mean, std)
+        low, high = norm.interval(0.9, mean, std)
+    return {
+        "rmse": np.sqrt(np.mean((mean - y_test) ** 2)),
+        "log_likelihood": log_likelihood.mean(),
+        "coverage": np.mean((low <= y_test) & (y_test <= high)),
+        "seconds": seconds,
+        "n_warnings": len(caught),
+    }
+
+
+def read(path):
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def print_table(rows):
+    print(f"{'set':9}{'method':22}{'splits':>6}{'RMSE':>22}{'log likelihood':>18}", end="")
+    print(f"{'cover':>7}{'seconds':>9}   SVGD  PBP  dropout  deep ensembles")
+    coverage = {}
+    for name in SETS:
+        for method in dict.fromkeys(row["method"] for row in rows):
+            own = [r for r in rows if r["set"] == name and r["method"] == method]
+            if not own:
+                continue
+            keys = ("rmse", "log_likelihood", "coverage", "seconds")
+            table = np.array([[float(row[key]) for key in keys] for row in own])
+            mean = table.mean(axis=0)
+            error = table.std(axis=0, ddof=min(1, len(own) - 1)) / np.sqrt(len(own))
+            coverage.setdefault(method, []).append(mean[2])
+            print(f"{name:9}{method:22}{len(own):6}", end="")
+            print(f"{mean[0]:13.4g} +- {error[0]:5.2g}{mean[1]:10.3f} +- {error[1]:.3f}", end="")
+            print(f"{mean[2]:7.3f}{mean[3]:9.1f}   {'  '.join(map(str, PUBLISHED[name]))}")
+    for method, values in coverage.items():
+        print(f"coverage of {method}: {np.mean(values):.3f} over {len(values)} sets")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("csv", type=Path)
+    parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--methods", nargs="+", default=["ours"])
+    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--validate", action="store_true")
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", dest="settings")
+    parser.add_argument("--table", action="store_true")
+    args = parser.parse_args()
+    settings = {}
+    for item in args.settings:
+        key, _, value = item.partition("=")
+        try:
+            settings[key] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            settings[key] = value
+    if args.table:
+        return print_table(read(args.csv))
+    suffix = "".join(f" {item}" for item in args.settings) + " (validation)" * args.validate
+    done = {(row["set"], row["method"], row["split"]) for row in read(args.csv)}
+    for name in args.sets:
+        for method in args.methods:
+            for split in range(args.first, args.first + args.splits):
+                label = method + suffix
+                if (name, label, str(split)) in done:
+                    continue
+                data = load(name, split, args.validate)
+                if data is None or (method == "gp" and len(data[0]) > 2000):
+                    continue
+                result = evaluate(method, name, split, data, settings)
+                row = {"set": name, "method": label, "split": split, **result}
+                new = not args.csv.exists()
+                with args.csv.open("a", newline="") as file:
+                    writer = csv.DictWriter(file, FIELDS)
+                    if new:
+                        writer.writeheader()
+                    writer.writerow(row)
+    print_table(read(args.csv))
+
+
+if __name__ == "__main__":
+    main()
