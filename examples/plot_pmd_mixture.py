@@ -181,4 +181,21 @@ plt.show()
 # error of a mode's mass in ten. Exact draws set the floor: what remains there is the estimate's own
 # error.
 #
-# TABLE
+# ==========================  ======  =====  =====  ================
+# method                      passes  TV     KL     error of a mass
+# ==========================  ======  =====  =====  ================
+# exact draws                         .076   .026   .018
+# PMD                         1       .349   .35    .063
+# PMD                         5       .101   .038   .016
+# PMD                         10      .068   .024   .022
+# PMD, 2 / (t + 100)          10      .075   .028   .023
+# PMD, 1 / (100 + sqrt t)     10      .070   .026   .018
+# one-pass SMC                1       .213   .17    .148
+# SGLD, one chain             25      .775   270    .628
+# MALA, one chain             2,000   .222   36     .521
+# SVGD, 500 particles         300     .369   .45    .104
+# Gaussian                            .492   160    .495
+# ==========================  ======  =====  =====  ================
+#
+# A single pass leaves PMD behind SMC, because its steps have not yet given the likelihood all of
+# its power; from the third pass on it is ahead. Beyond the tenth, more particles are what helps.
