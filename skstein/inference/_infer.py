@@ -25,7 +25,14 @@ from ..targets import (
 from ..targets.base import NotANumber
 from ..targets.newton import DIAGONAL_ABOVE, gaussian_surrogate
 from ..targets.one_sided import SHIFT
-from ._check import MAX_MISMATCH, MAX_PARTICLES, MIN_EFFICIENCY, StartDraws, stein_residuals
+from ._check import (
+    FEW_PARTICLES,
+    MAX_MISMATCH,
+    MAX_PARTICLES,
+    MIN_EFFICIENCY,
+    StartDraws,
+    stein_residuals,
+)
 from ._registry import resolve_engine
 from .base import lacking
 
@@ -409,8 +416,10 @@ def _stays_near_start(engine, target):
 def _check(posterior, target, engine, frame, start):
     """Warn where the posterior misses Stein's identities, or is known to be out of reach."""
     names = np.array(target.names)
-    many = posterior.scores is None and len(posterior) > MAX_PARTICLES
-    subset = posterior.thin(MAX_PARTICLES) if many else posterior
+    # After minibatches, scores on all rows are the dearest part of a fit.
+    most = MAX_PARTICLES if getattr(engine, "batch_size", None) is None else FEW_PARTICLES
+    many = posterior.scores is None and len(posterior) > most
+    subset = posterior.thin(most) if many else posterior
     scores = target.score(subset.particles) if subset.scores is None else subset.scores
     z = frame.bijection.inverse(subset.particles)
     residuals = stein_residuals(z, frame.bijection.pull_score(z, scores), subset.weights)
