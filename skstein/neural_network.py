@@ -30,7 +30,7 @@ from ._validation import (
     check_sample_weight,
     validated,
 )
-from .inference import ENGINES
+from .inference import ENGINES, infer, resolve_engine
 from .inference._network import (
     NETWORK_ENGINES,
     in_coordinates,
@@ -38,11 +38,13 @@ from .inference._network import (
     refuse_hopeless,
     resolve_network_engine,
 )
+from .inference.curve import curve_middle
 from .inference.ensemble import Ensemble, automatic_epochs, resolve_batch_size
 from .linear_model import _drop_weightless, _location_and_scale
 from .posterior import ParticlePosterior
 from .priors import PRIORS, resolve_prior
 from .targets.mlp import MLPTarget, ScaledNetwork
+from .targets.subspace import Subspace, curve_plane
 
 _FOREVER = 2**62
 _MEMORY = 0.9  # of the noise variance in a stream, from one call of partial_fit to the next
@@ -79,6 +81,7 @@ class _BayesianMLP(BayesianEstimator):
         ],
         "activation": [StrOptions({"relu", "tanh", "logistic"})],
         "inference": [StrOptions({*NETWORK_ENGINES, *ENGINES}), HasMethods("run")],
+        "subspace": [None, StrOptions({"curve"})],
         "n_networks": [Interval(Integral, 2, None, closed="left")],
         "prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
         "batch_size": [
@@ -124,49 +127,58 @@ class _BayesianMLP(BayesianEstimator):
         return tuple(map(int, sizes))
 
     def _target(self, X, y, sample_weight, scaling, **options):
+        # In the few coordinates of a subspace second derivatives are differenced.
+        dtype = self.dtype if self.subspace is None else "float64"
         return MLPTarget(
-            scaling.features(X, self.dtype),
+            scaling.features(X, dtype),
             y,
             sample_weight=sample_weight,
             hidden_layer_sizes=self._hidden,
             activation=self.activation,
             prior=self._named_parameters["prior"](self.prior),
-            dtype=self.dtype,
+            dtype=dtype,
             **options,
         )
 
     def _engines(self, target):
         """The engine that trains the networks, and the one that goes on from there, or None."""
         engine = resolve_network_engine(self.inference)
-        if isinstance(engine, Ensemble) and not isinstance(self.inference, str):
-            return engine, None
-        batch_size = self.batch_size
+        if self.subspace is not None:
+            if isinstance(engine, Ensemble):
+                raise ValueError(
+                    'subspace="curve" needs an engine to find the posterior in it, such as '
+                    'inference="ksd-mcmc"; got an ensemble.'
+                )
+            return self._training(target, 2, False), resolve_engine(self.inference)
+        refuse_hopeless(engine, target.dim)
+        if not isinstance(engine, Ensemble):
+            if isinstance(self.inference, str) and "n_chains" in engine.get_params():
+                engine.set_params(n_chains=self.n_networks)
+            return self._training(target, self.n_networks, needs_scaling(engine)), engine
+        if isinstance(self.inference, str):
+            engine = self._training(target, self.n_networks, True)
+        return engine, None
+
+    def _training(self, target, n_networks, out_of_bag):
+        batch_size, max_iter = self.batch_size, self.max_iter
         if isinstance(batch_size, Integral) and batch_size > target.n_rows:
             raise ValueError(
                 f"batch_size={batch_size} is more than the {target.n_rows} rows to train on; use "
                 'batch_size="auto", or None for all rows.'
             )
-        max_iter = self.max_iter
         if max_iter == "auto":
             size = resolve_batch_size(batch_size, target.n_rows)
             max_iter = automatic_epochs(target.n_rows, size, *self._effort)
-        alone = isinstance(engine, Ensemble)
-        refuse_hopeless(engine, target.dim)
-        ensemble = Ensemble(
-            self.n_networks,
+        return Ensemble(
+            n_networks,
             max_iter=max_iter,
             batch_size=batch_size,
             learning_rate=self.learning_rate_init,
-            out_of_bag=alone or needs_scaling(engine),
+            out_of_bag=out_of_bag,
             validation_fraction=self.validation_fraction if self.early_stopping else None,
             n_iter_no_change=self.n_iter_no_change,
             tol=self.tol,
         )
-        if alone:
-            return ensemble, None
-        if isinstance(self.inference, str) and "n_chains" in engine.get_params():
-            engine.set_params(n_chains=self.n_networks)
-        return ensemble, engine
 
     def _learn(self, target, scaling, given):
         """Train the networks, run the second stage, and set the attributes that follow."""
@@ -206,7 +218,28 @@ class _BayesianMLP(BayesianEstimator):
     def _spread(self, engine, target, start, rng, map_pieces, callback):
         """The second stage: particles around each of the networks of ``start``."""
         theta = start.particles
-        if needs_scaling(engine):
+        if self.subspace is not None:
+            if len(theta) < 2:
+                raise FloatingPointError(
+                    "one of the two networks that span the subspace diverged: use a smaller "
+                    f"learning_rate_init, below {self.learning_rate_init:g}."
+                )
+            middle = curve_middle(target, theta[0], theta[1], rng)
+            plane = Subspace(target, *curve_plane(theta[0], middle, theta[1], target.n_weights))
+            posterior = infer(
+                plane,
+                engine,
+                random_state=rng,
+                n_jobs=self.n_jobs,
+                callback=in_coordinates(callback, plane.forward),
+            )
+            posterior = posterior._with(
+                particles=plane.forward(posterior.particles),
+                names=target.names,
+                scores=None,
+                whitening=None,
+            )
+        elif needs_scaling(engine):
             precision = target.initial_precision
             scales = [target.scales(row, precision, rng) for row in theta]
             noise = theta[0, target.n_weights :]
@@ -350,6 +383,10 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         those of rows that a network was not trained on. "ksd-mcmc": a chain of stochastic gradient
         Hamiltonian Monte Carlo from each network. Or an engine, which is cloned; an `Ensemble`
         takes the place of the training that the parameters below describe.
+    subspace : "curve" or None, default=None
+        "curve": of all networks, only those in a plane, through two trained networks and the middle
+        of a curve of good networks between them. There ``inference`` may be any engine of
+        `skstein.inference.ENGINES`, with its usual defaults, on all rows and in float64.
     n_networks : int, default=20
         Networks that are trained.
     prior : str or prior instance, default="hierarchical-normal"
@@ -445,6 +482,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         activation="relu",
         *,
         inference="ksd-mcmc",
+        subspace=None,
         n_networks=20,
         prior="hierarchical-normal",
         noise_shape=1.0,
@@ -466,6 +504,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.inference = inference
+        self.subspace = subspace
         self.n_networks = n_networks
         self.prior = prior
         self.noise_shape = noise_shape
@@ -621,6 +660,10 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         What follows the training of the networks. "ensemble": nothing. "ksd-mcmc": a chain of
         stochastic gradient Hamiltonian Monte Carlo from each network. Or an engine, which is
         cloned; an `Ensemble` takes the place of the training that the parameters below describe.
+    subspace : "curve" or None, default=None
+        "curve": of all networks, only those in a plane, through two trained networks and the middle
+        of a curve of good networks between them. There ``inference`` may be any engine of
+        `skstein.inference.ENGINES`, with its usual defaults, on all rows and in float64.
     n_networks : int, default=20
         Networks that are trained.
     prior : str or prior instance, default="normal"
@@ -709,6 +752,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         activation="relu",
         *,
         inference="ensemble",
+        subspace=None,
         n_networks=20,
         prior="normal",
         batch_size="auto",
@@ -728,6 +772,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.inference = inference
+        self.subspace = subspace
         self.n_networks = n_networks
         self.prior = prior
         self.batch_size = batch_size

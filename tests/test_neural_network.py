@@ -19,8 +19,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
 from skstein import BayesianMLPClassifier, BayesianMLPRegressor, predictive
-from skstein.inference import FWSS, PMD, SVGD, AdaptivePMFVB, KSDThinnedMCMC
+from skstein.inference import FWSS, PMD, SVGD, AdaptivePMFVB, Ensemble, KSDThinnedMCMC
 from skstein.inference._network import NETWORK_ENGINES
+from skstein.inference.curve import curve_middle
 from skstein.kernels import RBF
 from skstein.samplers import SGHMC
 from skstein.targets.mlp import MLPTarget
@@ -419,3 +420,35 @@ def test_a_fit_warns_of_nothing():
         for Estimator, engine in CASES:
             X, y = data(Estimator)
             Estimator((4,), inference=engine, n_networks=10, max_iter=20).fit(X, y)
+
+
+# In the plane of a curve.
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("engine", ["ksd-mcmc", "pmd", "svgd"])
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_particles_of_a_subspace_lie_in_a_plane(Estimator, engine):
+    X, y = data(Estimator)
+    model = small(Estimator, subspace="curve").set_params(inference=engine).fit(X, y)
+    weights = model.posterior_.particles[:, : model._network.n_weights]
+    spread = np.linalg.svd(weights - weights.mean(axis=0), compute_uv=False)
+    assert spread[1] > 1e-6 * spread[0]
+    assert np.all(spread[2:] < 1e-9 * spread[0])
+    assert np.isfinite(predicted(model, X)).all()
+
+
+def test_an_ensemble_has_no_subspace():
+    X, y = data(BayesianMLPRegressor)
+    with pytest.raises(ValueError, match="needs an engine to find the posterior in it"):
+        small(BayesianMLPRegressor, subspace="curve").fit(X, y)
+
+
+def test_networks_on_the_curve_are_better_than_on_the_straight_line(rng):
+    X = rng.normal(size=(200, 2))
+    target = MLPTarget(X, np.sin(2.0 * X[:, 0]) + X[:, 1], hidden_layer_sizes=(10,))
+    start = Ensemble(2, max_iter=300).run(target, rng).particles
+    middle = np.append(curve_middle(target, start[0], start[1], rng), start[0, -1])
+    straight = start.mean(axis=0)
+    errors = [target.squared_errors(theta)[0] for theta in (middle, straight)]
+    assert errors[0] < 0.5 * errors[1]

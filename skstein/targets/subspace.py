@@ -1,0 +1,82 @@
+"""A target on a few directions through its space."""
+
+import numpy as np
+
+from .base import Target
+
+
+class Subspace(Target):
+    """The density of ``theta = origin + phi @ basis`` as one of ``phi``.
+
+    Parameters
+    ----------
+    target : Target
+    origin : ndarray of shape (dim,)
+    basis : ndarray of shape (k, dim)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.targets import LogDensity
+    >>> from skstein.targets.subspace import Subspace
+    >>> target = LogDensity(lambda t: -0.5 * (t**2).sum(1), score=lambda t: -t, dim=3)
+    >>> line = Subspace(target, np.array([0.0, 0.0, 1.0]), np.array([[3.0, 4.0, 0.0]]))
+    >>> line.log_density(np.array([[0.2]])), line.score(np.array([[0.2]]))
+    (array([-1.]), array([[-5.]]))
+    """
+
+    def __init__(self, target, origin, basis):
+        self.target, self.origin, self.basis = target, origin, basis
+        self.dim, self.n_rows = len(basis), target.n_rows
+
+    @property
+    def names(self):
+        return tuple(f"phi[{k}]" for k in range(self.dim))
+
+    def forward(self, phi):
+        """The points of the whole space, shape (m, target.dim)."""
+        return self.origin + phi @ self.basis
+
+    def log_density(self, phi):
+        return self.target.log_density(self.forward(phi))
+
+    def log_prior(self, phi):
+        return self.target.log_prior(self.forward(phi))
+
+    def log_likelihood(self, phi, rows=None):
+        return self.target.log_likelihood(self.forward(phi), rows)
+
+    def score(self, phi, rows=None):
+        return self.target.score(self.forward(phi), rows) @ self.basis.T
+
+    def log_density_and_score(self, phi):
+        value, score = self.target.log_density_and_score(self.forward(phi))
+        return value, score @ self.basis.T
+
+    def pointwise_log_likelihood(self, phi):
+        return self.target.pointwise_log_likelihood(self.forward(phi))
+
+
+def curve_plane(first, middle, second, n_weights):
+    """Origin and basis of the plane through two networks and the middle of a curve between them.
+
+    Coordinates behind the weights, the logarithms of noise variances, are directions of their own
+    through the mean of the two ends.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (dim,)
+    middle : ndarray of shape (n_weights,)
+    n_weights : int
+
+    Returns
+    -------
+    origin : ndarray of shape (dim,)
+    basis : ndarray of shape (2 + dim - n_weights, dim)
+    """
+    origin = 0.5 * (first + second)
+    basis = np.zeros((2 + len(origin) - n_weights, len(origin)))
+    basis[0, :n_weights] = (first - origin)[:n_weights]
+    basis[1, :n_weights] = middle - origin[:n_weights]
+    basis[2:, n_weights:] = np.eye(len(origin) - n_weights)
+    return origin, basis
