@@ -76,11 +76,15 @@ class Oracle:
         The other particles.
     weights : ndarray of shape (m,)
         Theirs, of sum 1.
+    place : tuple of two ndarrays of shape (1, dim), default=None
+        Where the particle is, and the score of all rows there: the control variate of minibatches
+        in the place of the one at the mode. It is exact where the search begins.
     """
 
-    def __init__(self, target, kernel, own, points, scores, weights):
+    def __init__(self, target, kernel, own, points, scores, weights, place=None):
         self._target, self._kernel, self._own = target, kernel, own
         self._points, self._scores, self._weights = points, scores, weights
+        self._place = place
 
     def field(self, y, scores=None, rng=None):
         """The field at ``y`` of shape (n, dim), from minibatches of ``rng`` without ``scores``."""
@@ -89,10 +93,18 @@ class Oracle:
             drift = self._kernel.drift(y, self._points, self._scores, self._weights)
             field += (1.0 - self._own) * drift
         if self._own:
-            if scores is None:
-                scores = self._target.score(y, draw_rows(self._target, rng))
+            scores = self._score(y, rng) if scores is None else scores
             field += self._own * self._kernel.self_term(y, scores)
         return field
+
+    def _score(self, y, rng):
+        """The particle's own score at ``y`` of shape (1, dim)."""
+        rows = draw_rows(self._target, rng)
+        if rows is None or self._place is None:
+            return self._target.score(y, rows)
+        here, known = self._place
+        there, before = self._target.score(np.concatenate([y, here]), rows)
+        return known + (there - before)
 
     def search(self, y, learning_rate, n_steps, rng):
         """Where the field leads from ``y`` of shape (1, dim)."""
@@ -122,7 +134,7 @@ class Oracle:
                 if own:
                     point = y.copy()
                     point[:, block] = part
-                    score = target.score(point, draw_rows(target, rng))
+                    score = self._score(point, rng)
                     direction += own * kernel.self_term(point, score)[:, block]
                 return direction
 

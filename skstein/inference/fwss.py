@@ -71,8 +71,9 @@ class FWSS(Engine):
         core was not worth it in up to 10,000 coordinates (``examples/benchmarks/fwss_blocks.py``);
         hence one.
     batch_size : int, default=None
-        Rows for the score of the particle that moves, with a control variate at the mode; all rows
-        by default. The frozen particles' scores always use all rows, once each.
+        Rows for the score of the particle that moves, with a control variate: at the mode for a new
+        particle, in a sweep where the particle was, whose score of all rows is known. All rows by
+        default. The frozen particles' scores always use all rows, once each.
     whiten, one_sided : bool, default=True
         Work in whitened coordinates, with one-sided coordinates straightened.
 
@@ -241,4 +242,8 @@ class FWSS(Engine):
         weights = measure.weights[others]
         if not weights.any():
             weights = np.ones(len(points))
-        return Oracle(target, kernel, own, points, scores, weights / weights.sum())
+        weights = weights / weights.sum()
+        place = None
+        if i < measure.size:
+            place = measure.points[i : i + 1].copy(), measure.scores[i : i + 1].copy()
+        return Oracle(target, kernel, own, points, scores, weights, place)
