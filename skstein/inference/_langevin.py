@@ -60,27 +60,32 @@ class UnadjustedLangevin:
         A coordinate beyond it counts as diverged.
     noisy : bool
         Whether the scores are of minibatches.
+    white : bool
+        Whether the coordinates are white, so that a long score can be told.
     n_coupled : int, default=None
         Size of the random subset; None re-pairs.
     """
 
     acceptance = np.nan
 
-    def __init__(self, theta, factors, step_size, evaluator, rng, limit, noisy, n_coupled=None):
+    def __init__(
+        self, theta, factors, step_size, evaluator, rng, limit, noisy, white=True, n_coupled=None
+    ):
         self.theta, self.step_size = theta, step_size
         self._factors = factors
         self._blocks = [indices_of(factor) for factor in factors]
         self._evaluator, self._rng, self._limit, self._noisy = evaluator, rng, limit, noisy
-        self._n_coupled = n_coupled
+        self._white, self._n_coupled = white, n_coupled
         self._noise = rng.standard_normal(theta.shape)
 
     def step(self, warmup):
         """Move once; return the `State` before the move.
 
-        Long scores are clipped during ``warmup``, when a start beyond a steep wall must not
-        overshoot, and when they are ``noisy``: one row of a minibatch may stand for many.
+        In white coordinates long scores are clipped during ``warmup``, when a start beyond a steep
+        wall must not overshoot, and when they are ``noisy``: one row of a minibatch may stand for
+        many.
         """
-        self._clips = warmup or self._noisy
+        self._clips = self._white and (warmup or self._noisy)
         return self._repaired() if self._n_coupled is None else self._coupled()
 
     def _repaired(self):

@@ -236,6 +236,7 @@ class PMFVB(Engine):
             rng,
             limit,
             target.stochastic,
+            self.whiten,
             n_coupled,
         )
 

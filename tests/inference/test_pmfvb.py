@@ -84,6 +84,7 @@ def test_unadjusted_steps_keep_a_standard_normal_exactly(rng):
 
 
 def test_long_scores_are_clipped_in_the_warm_up_and_when_noisy(rng):
+    """In white coordinates, where their length is known."""
     def wall(theta):
         return None, np.full_like(theta, -1e6)
 
@@ -96,6 +97,9 @@ def test_long_scores_are_clipped_in_the_warm_up_and_when_noisy(rng):
             mover.step(warmup)
             moved[noisy, warmup] = np.linalg.norm(mover.theta, axis=1)
     assert moved.pop((False, False)).min() > 1e5
+    raw = UnadjustedLangevin(start, blocks, 0.5, wall, rng, 1e9, True, white=False)
+    raw.step(warmup=True)
+    assert np.linalg.norm(raw.theta, axis=1).min() > 1e5
     # The drift has a norm of 3 sqrt(d) at most; noise is beyond 10 once in 10^22.
     assert all(norms.max() < 0.25 * 6 + 10 for norms in moved.values())
 
