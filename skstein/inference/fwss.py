@@ -159,12 +159,12 @@ class FWSS(Engine):
                     f"n_particles={n} is less than the {kept} particles of the posterior that a "
                     "warm start goes on from; raise it, or start anew."
                 )
-        starts = self._starts(target, rng, n, init, map)
+        starts = self._starts(target, rng, n, init, kept, map)
         kernel = (RBF() + Linear() if self.kernel is None else self.kernel).fixed(starts)
         measure, history, iteration = SteinMeasure(n, starts), History(), 0
         for i in range(kept):
             measure.put(i, starts[i], target.score(starts[i : i + 1])[0])
-        cached = target.score(starts) if self.init == "svgd" and init is None else None
+        cached = target.score(starts) if self.init == "svgd" and not kept else None
         total = (n - kept) * (1 + self.n_sweeps) or n * self.n_sweeps
 
         def current():
@@ -209,9 +209,12 @@ class FWSS(Engine):
         posterior.history, posterior.n_iter = history.arrays(), iteration
         return posterior
 
-    def _starts(self, target, rng, n, init, map):
+    def _starts(self, target, rng, n, init, kept, map):
         """Where the search for each particle begins, shape (n, dim)."""
         starts = starting_particles(target, rng, n, init)
+        if self.init == "svgd" and not kept:
+            engine = SVGD(n, kernel=self.kernel, batch_size=self.batch_size, **_CACHE)
+            return engine.run(target, rng, init=starts, map=map).particles
         if init is not None:
             return starts
         if self.init == "prior":
@@ -219,9 +222,6 @@ class FWSS(Engine):
         if self.init == "map":
             mode = np.zeros((1, target.dim))
             starts[:1] = mode if target.start is None else target.start.forward(mode)
-        if self.init == "svgd":
-            engine = SVGD(n, kernel=self.kernel, batch_size=self.batch_size, **_CACHE)
-            return engine.run(target, rng, init=starts, map=map).particles
         return starts
 
     def _order(self, measure, kept, n, history):
