@@ -79,7 +79,7 @@ def surprise(model, X, y):
 # other begins anew once three chunks in a row were too surprising, with the fourth one as its first
 # rows; what came before is forgotten.
 
-results = Path(__file__).parent / "results" / "drift.npz"
+results = Path(globals().get("__file__", "")).parent / "results" / "drift.npz"
 forest = read_forest()
 if forest is None:
     with np.load(results) as file:
