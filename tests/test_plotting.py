@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.datasets import load_diabetes, load_iris
@@ -288,6 +289,19 @@ def test_frames_with_text_are_made_again(library, diabetes):
     assert_allclose(display.mean[0], reg.predict(row))
     with pytest.raises(ValueError, match="'sex' is not numeric"):
         PredictiveIntervalDisplay.from_estimator(reg, X, "sex")
+
+
+@pytest.mark.parametrize("kind", ["typical", "average"])
+def test_sparse_rows_are_dense_ones(kind, diabetes):
+    X, y = diabetes
+    X = sparse.csr_array(np.maximum(X.to_numpy() - 40.0, 0.0))
+    reg = BayesianLinearRegression("svgd", random_state=0).fit(X, y)
+    one, other = (
+        PredictiveIntervalDisplay.from_estimator(reg, rows, 2, kind=kind, values=3)
+        for rows in (X, X.toarray())
+    )
+    assert_allclose(one.mean, other.mean)
+    assert_allclose(one.values, other.values)
 
 
 def test_what_a_prediction_along_a_feature_refuses(diabetes, reg, clf, iris):

@@ -6,7 +6,7 @@ from sklearn.base import is_regressor
 from ..posterior import weighted_quantile
 from ..predictive import _ends, predictive
 from ._common import COLORS, GREY, new_axes
-from ._table import Table
+from ._table import table_of
 
 
 class PredictiveIntervalDisplay:
@@ -93,7 +93,7 @@ class PredictiveIntervalDisplay:
         ----------
         estimator : estimator instance
             Fitted; whatever `skstein.predictive` takes.
-        X : {array-like, data frame} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
             Rows that say what is usual, such as the training data.
         feature : int or str
             Position or name of the feature. It must be numeric.
@@ -130,7 +130,7 @@ class PredictiveIntervalDisplay:
         """
         if kind not in ("typical", "average"):
             raise ValueError(f'kind must be "typical" or "average", got {kind!r}.')
-        table = Table(X)
+        table = table_of(X)
         name = table.position(feature)
         column = table.numeric(name)
         grid = np.linspace(column.min(), column.max(), values) if np.ndim(values) == 0 else values
