@@ -31,6 +31,7 @@ lint: $(VENV)/.installed-lint
 
 docs: $(VENV)/.installed-doc
 	$(BIN)/python -m sphinx -W --keep-going -b html doc doc/_build/html
+	$(BIN)/python doc/check_links.py doc/_build/html
 	@echo "Open doc/_build/html/index.html"
 
 # Leaves `.venv`, which is slow to make again.
