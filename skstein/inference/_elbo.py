@@ -34,13 +34,14 @@ def approximate_elbo(states, factors):
     """
     if states[0].log_density is None:
         return math.nan
-    theta = np.stack([state.chains[0] for state in states])
     value = float(np.mean([state.log_density.mean() for state in states]))
     for factor in factors:
         if isinstance(factor, ConjugateFactor):
-            value += factor.optimum(theta.reshape(-1, theta.shape[2])).entropy()
+            value += factor.optimum(np.concatenate([state.theta for state in states])).entropy()
+        elif len(factor) > _UP_TO:
+            return math.nan
         else:
-            value += _normal_entropy(theta[:, :, factor])
+            value += _normal_entropy(np.stack([state.chains[0][:, factor] for state in states]))
     return value
 
 
@@ -52,7 +53,7 @@ def _normal_entropy(theta):
     """
     _, m, d = theta.shape
     half = m // 2
-    if d > _UP_TO or len(theta) * half <= d:
+    if len(theta) * half <= d:
         return math.nan
     whole, first, second = (
         _half_log_det(part) for part in (theta, theta[:, :half], theta[:, half:])

@@ -1,56 +1,52 @@
-"""The states of a run that make its posterior: evenly spaced, and never more than twice as many.
+"""The states of a run that make its posterior: a fixed number, spread over its second half.
 
-How long a run will be is not known beforehand, so states are held as they come. Only those of the
-second half of the run so far can still be wanted, and where these are too many, every second is let
-go and from then on only every second (fourth, ...) is taken.
+How long a run will be is not known beforehand, so states are held as they come, up to that number.
+From then on only those of the second half of the run so far are kept, and where these are too many,
+the one whose neighbours are closest to each other goes.
 """
 
 import numpy as np
 
 
 class Snapshots:
-    """Keeps up to ``2 n`` of the states that it is offered, for a choice of ``n``.
+    """Keeps up to ``n`` of the states that it is offered.
 
     Parameters
     ----------
     n : int
 
+    Attributes
+    ----------
+    states : list
+        Those kept, in order of time: all at first; after ``2 n`` or more, ``n`` of the second half,
+        none further from the next than twice what even spacing would have.
+
     Examples
     --------
     >>> from skstein.inference._snapshots import Snapshots
-    >>> kept = Snapshots(3)
+    >>> kept = Snapshots(4)
     >>> for t in range(1, 25):
     ...     kept.offer(t)
-    >>> kept.chosen(), kept.held
-    ([14, 18, 24], [14, 16, 18, 20, 22, 24])
+    >>> kept.states
+    [13, 18, 22, 24]
     """
 
     def __init__(self, n):
-        self._n, self._stride, self._offered = n, 1, 0
-        self._places = []
-        self.held = []
+        self._n, self._offered, self._places, self.states = n, 0, [], []
 
     def __len__(self):
         return self._offered
 
     def offer(self, state):
-        """Take the next state, if it may be wanted."""
+        """Take the next state."""
         self._offered += 1
-        if self._offered % self._stride == 0:
-            self._places.append(self._offered)
-            self.held.append(state)
-        if self._offered > self._n:
-            self._keep(lambda place: place > self._offered // 2)
-        while len(self.held) > 2 * self._n:
-            self._stride *= 2
-            self._keep(lambda place: place % self._stride == 0)
+        self._places.append(self._offered)
+        self.states.append(state)
+        while self._offered > self._n and self._places[0] <= self._offered // 2:
+            self._drop(0)
+        if len(self.states) > self._n:
+            places = np.array(self._places)
+            self._drop(1 + np.argmin(places[2:] - places[:-2]) if len(places) > 2 else 0)
 
-    def _keep(self, wanted):
-        kept = [i for i, place in enumerate(self._places) if wanted(place)]
-        self._places = [self._places[i] for i in kept]
-        self.held = [self.held[i] for i in kept]
-
-    def chosen(self):
-        """Up to ``n`` states: all at first, then evenly spaced ones of the second half."""
-        count = min(self._n, len(self.held))
-        return [self.held[i] for i in np.linspace(0, len(self.held) - 1, count).round().astype(int)]
+    def _drop(self, i):
+        del self._places[i], self.states[i]

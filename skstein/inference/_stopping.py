@@ -44,7 +44,7 @@ class OnResiduals:
     @property
     def states(self):
         """Those of the posterior, in order of time."""
-        return self._pool.chosen() or [self._last]
+        return self._pool.states or [self._last]
 
     @property
     def finished(self):

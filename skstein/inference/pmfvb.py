@@ -65,7 +65,7 @@ class PMFVB(Engine):
         Iterations before the first snapshot.
     n_snapshots : int, default=40
         Snapshots pooled, two iterations apart; of a run that has to go on, as many of its second
-        half, further apart. Up to twice as many are held in memory.
+        half, further apart. No more are held in memory.
     max_iter : int, default=1000
         Iterations after which a run stops that does not meet ``tol``, with a warning if what is
         left is more than Monte-Carlo error.
