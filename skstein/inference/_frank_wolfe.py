@@ -76,15 +76,20 @@ class Oracle:
         The other particles.
     weights : ndarray of shape (m,)
         Theirs, of sum 1.
-    place : tuple of two ndarrays of shape (1, dim), default=None
-        Where the particle is, and the score of all rows there: the control variate of minibatches
-        in the place of the one at the mode. It is exact where the search begins.
     """
 
-    def __init__(self, target, kernel, own, points, scores, weights, place=None):
+    def __init__(self, target, kernel, own, points, scores, weights):
         self._target, self._kernel, self._own = target, kernel, own
         self._points, self._scores, self._weights = points, scores, weights
-        self._place = place
+        self._start = None
+
+    def start_from(self, y, score):
+        """Correct minibatches by the score of all rows at ``y``, both of shape (1, dim).
+
+        The mode, about which a target corrects its minibatches, is some ``sqrt(dim)`` standard
+        deviations from every particle, and the particle's own start is near.
+        """
+        self._start = y, score
 
     def field(self, y, scores=None, rng=None):
         """The field at ``y`` of shape (n, dim), from minibatches of ``rng`` without ``scores``."""
@@ -100,10 +105,10 @@ class Oracle:
     def _score(self, y, rng):
         """The particle's own score at ``y`` of shape (1, dim)."""
         rows = draw_rows(self._target, rng)
-        if rows is None or self._place is None:
+        if rows is None or self._start is None:
             return self._target.score(y, rows)
-        here, known = self._place
-        there, before = self._target.score(np.concatenate([y, here]), rows)
+        start, known = self._start
+        there, before = self._target.score(np.concatenate([y, start]), rows)
         return known + (there - before)
 
     def search(self, y, learning_rate, n_steps, rng):

@@ -71,9 +71,9 @@ class FWSS(Engine):
         core was not worth it in up to 10,000 coordinates (``examples/benchmarks/fwss_blocks.py``);
         hence one.
     batch_size : int, default=None
-        Rows for the score of the particle that moves, with a control variate: at the mode for a new
-        particle, in a sweep where the particle was, whose score of all rows is known. All rows by
-        default. The frozen particles' scores always use all rows, once each.
+        Rows for the score of the particle that moves, with a control variate where its search
+        begins, at which its score uses all rows; all rows by default. The frozen particles' scores
+        always use all rows, once each.
     whiten, one_sided : bool, default=True
         Work in whitened coordinates, with one-sided coordinates straightened.
 
@@ -181,7 +181,9 @@ class FWSS(Engine):
                 field = oracle.field(starts[i:], cached[i:])
                 first = i + np.argmin(np.einsum("ij,ij->i", field, field))
                 starts[[i, first]], cached[[i, first]] = starts[[first, i]], cached[[first, i]]
-            y = (starts if new else measure.points)[i : i + 1]
+            y = (starts if new else measure.points)[i : i + 1].copy()
+            if target.stochastic:
+                oracle.start_from(y, target.score(y) if new else measure.scores[i : i + 1].copy())
             n_steps = self.max_iter_oracle if new else self.max_iter_sweep
             if n_blocks == 1:
                 y = oracle.search(y, self.learning_rate, n_steps, rng)
@@ -242,8 +244,4 @@ class FWSS(Engine):
         weights = measure.weights[others]
         if not weights.any():
             weights = np.ones(len(points))
-        weights = weights / weights.sum()
-        place = None
-        if i < measure.size:
-            place = measure.points[i : i + 1].copy(), measure.scores[i : i + 1].copy()
-        return Oracle(target, kernel, own, points, scores, weights, place)
+        return Oracle(target, kernel, own, points, scores, weights / weights.sum())

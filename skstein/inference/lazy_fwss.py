@@ -9,8 +9,8 @@ a lower bound of the true one: a monitor of progress, no certificate.
 
 Beyond the paper: the store starts from draws whose mean and covariance are exactly those of the
 Gaussian at the mode, which costs no score and leaves SVGD only what is not Gaussian to find. A
-store so filled is nearly as accurate by itself; what laziness adds is weights, with which a few of
-its particles are enough where the coordinates are few.
+store so filled is nearly as accurate by itself; what laziness adds is weights, with which a third
+of its particles are enough where the coordinates are few.
 """
 
 import math
@@ -37,9 +37,9 @@ class LazyFWSS(Engine):
         "auto".
     kernel : Kernel, default=None
         Of the field that moves particles, ``RBF() + Linear()`` by default.
-    max_iter : int, default=5
+    max_iter : int, default=6
         Iterations of SVGD that fill the store.
-    learning_rate : float, default=0.35
+    learning_rate : float, default=0.4
         First step of SVGD and of the oracle, in posterior standard deviations.
     max_iter_oracle : int, default=5
         Most ascent steps of an oracle call.
@@ -79,8 +79,8 @@ class LazyFWSS(Engine):
         n_particles="auto",
         *,
         kernel=None,
-        max_iter=5,
-        learning_rate=0.35,
+        max_iter=6,
+        learning_rate=0.4,
         max_iter_oracle=5,
         accuracy=4.0,
         tol=0.01,
