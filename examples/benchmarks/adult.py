@@ -76,7 +76,9 @@ def main():
     for method in args.methods:
         for seed in args.seeds:
             if method == "sklearn":
-                model = MLPClassifier(args.hidden, random_state=seed, early_stopping=True)
+                model = MLPClassifier(
+                    hidden_layer_sizes=args.hidden, random_state=seed, early_stopping=True
+                )
             else:
                 model = BayesianMLPClassifier(
                     args.hidden,

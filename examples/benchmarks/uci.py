@@ -89,7 +89,10 @@ class SklearnEnsemble:
             make_pipeline(
                 StandardScaler(),
                 MLPRegressor(
-                    (self.size,), alpha=1e-3, max_iter=500, random_state=20 * self.split + i
+                    hidden_layer_sizes=(self.size,),
+                    alpha=1e-3,
+                    max_iter=500,
+                    random_state=20 * self.split + i,
                 ),
             )
             for i in range(20)

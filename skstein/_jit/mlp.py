@@ -196,6 +196,7 @@ def gauss_newton(weights, data, rows, network, precision, rng):
 
 # A view of an array costs as much as fifty multiplications. So layers work on blocks of rows, and
 # units, and the derivatives of the loss by them, lie layer after layer, with all rows of a block.
+# Four terms of a sum at a time save loads and stores, where none of them is zero.
 
 
 @compiled(fastmath=REORDERED)
@@ -207,11 +208,25 @@ def _hidden(weights, bias, inputs, activation, result):
     for i in range(inputs.shape[0]):
         for k in range(fan_out):
             result[i, k] = bias[k]
-        for j in range(fan_in):
-            value = inputs[i, j]
-            if value != zero:
+        j = 0
+        while j < fan_in:
+            a = inputs[i, j]
+            if j + 3 < fan_in:
+                b, c, d = inputs[i, j + 1], inputs[i, j + 2], inputs[i, j + 3]
+                if a != zero and b != zero and c != zero and d != zero:
+                    for k in range(fan_out):
+                        result[i, k] += (
+                            a * weights[j, k]
+                            + b * weights[j + 1, k]
+                            + c * weights[j + 2, k]
+                            + d * weights[j + 3, k]
+                        )
+                    j += 4
+                    continue
+            if a != zero:
                 for k in range(fan_out):
-                    result[i, k] += value * weights[j, k]
+                    result[i, k] += a * weights[j, k]
+            j += 1
         if activation == 0:
             for k in range(fan_out):
                 # A comparison the other way round would turn NaN into zero.
@@ -326,12 +341,31 @@ def _propagate(weights, n, sizes, activation, units, deltas):
 def _add_outer(left, right, matrix):
     """Add ``left.T @ right``; zeros in ``left`` cost nothing."""
     zero = matrix.dtype.type(0.0)
-    for i in range(left.shape[0]):
-        for j in range(matrix.shape[0]):
-            value = left[i, j]
+    rows, columns = matrix.shape
+    together = left.shape[0] - left.shape[0] % 4
+    for i in range(0, together, 4):
+        for j in range(rows):
+            a, b, c, d = left[i, j], left[i + 1, j], left[i + 2, j], left[i + 3, j]
+            if a != zero and b != zero and c != zero and d != zero:
+                for k in range(columns):
+                    matrix[j, k] += (
+                        a * right[i, k]
+                        + b * right[i + 1, k]
+                        + c * right[i + 2, k]
+                        + d * right[i + 3, k]
+                    )
+            else:
+                for row in range(i, i + 4):
+                    value = left[row, j]
+                    if value != zero:
+                        for k in range(columns):
+                            matrix[j, k] += value * right[row, k]
+    for row in range(together, left.shape[0]):
+        for j in range(rows):
+            value = left[row, j]
             if value != zero:
-                for k in range(matrix.shape[1]):
-                    matrix[j, k] += value * right[i, k]
+                for k in range(columns):
+                    matrix[j, k] += value * right[row, k]
 
 
 @compiled(fastmath=REORDERED)
@@ -377,29 +411,39 @@ def _proportions(logits):
 
 
 @compiled(fastmath=REORDERED)
-def _compare(result, y, weight, likelihood, precision, delta, losses):
-    """Set ``delta`` to the derivatives of a row's loss by the outputs, and add to ``losses``."""
+def _compare(result, Y, row_weights, rows, likelihood, precision, delta, losses):
+    """Set ``delta`` to the derivatives of the loss by the outputs, and add to ``losses``."""
     zero = result.dtype.type(0.0)
     one = result.dtype.type(1.0)
+    n, n_outputs = result.shape
     if likelihood == 0:
-        for k in range(result.shape[0]):
-            error = result[k] - y[k]
-            delta[k] = weight * precision[k] * error
-            losses[k] += weight * error * error
+        for i in range(n):
+            row = rows[i]
+            weight = row_weights[row]
+            for k in range(n_outputs):
+                error = result[i, k] - Y[row, k]
+                delta[i, k] = weight * precision[k] * error
+                losses[k] += weight * error * error
     elif likelihood == 1:
-        logit = result[0]
-        small = math.exp(-abs(logit))
-        proba = (one if logit >= zero else small) / (one + small)
-        delta[0] = weight * (proba - y[0])
-        losses[0] += weight * (max(logit, zero) - logit * y[0] + math.log1p(small))
+        for i in range(n):
+            row = rows[i]
+            weight = row_weights[row]
+            logit = result[i, 0]
+            small = math.exp(-abs(logit))
+            proba = (one if logit >= zero else small) / (one + small)
+            delta[i, 0] = weight * (proba - Y[row, 0])
+            losses[0] += weight * (max(logit, zero) - logit * Y[row, 0] + math.log1p(small))
     else:
-        hit = zero
-        for k in range(result.shape[0]):
-            hit += result[k] * y[k]
-            delta[k] = result[k]
-        losses[0] += weight * (_proportions(delta) - hit)
-        for k in range(result.shape[0]):
-            delta[k] = weight * (delta[k] - y[k])
+        for i in range(n):
+            row = rows[i]
+            weight = row_weights[row]
+            hit = zero
+            for k in range(n_outputs):
+                hit += result[i, k] * Y[row, k]
+                delta[i, k] = result[i, k]
+            losses[0] += weight * (_proportions(delta[i]) - hit)
+            for k in range(n_outputs):
+                delta[i, k] = weight * (delta[i, k] - Y[row, k])
 
 
 @compiled(fastmath=REORDERED)
@@ -410,17 +454,15 @@ def _gradient(
     n_outputs = sizes[sizes.shape[0] - 1]
     n_units = sizes[1:].sum()
     for start in range(0, rows.shape[0], x.shape[0]):
-        n = min(x.shape[0], rows.shape[0] - start)
+        block = rows[start : start + x.shape[0]]
+        n = block.shape[0]
         for i in range(n):
+            row = block[i]
             for j in range(X.shape[1]):
-                x[i, j] = X[rows[start + i], j]
+                x[i, j] = X[row, j]
         result = _forward(weights, x[:n], sizes, activation, units)
         delta = deltas[n * (n_units - n_outputs) : n * n_units].reshape(n, n_outputs)
-        for i in range(n):
-            row = rows[start + i]
-            _compare(
-                result[i], Y[row], row_weights[row], likelihood, precision, delta[i], losses
-            )  # fmt: skip
+        _compare(result, Y, row_weights, block, likelihood, precision, delta, losses)
         _propagate(weights, n, sizes, activation, units, deltas)
         _accumulate(x[:n], sizes, units, deltas, gradient)
 
@@ -456,6 +498,16 @@ def _outputs(weights, X, sizes, activation, result):
             )
 
 
+@compiled
+def _shuffle(order, count, rng):
+    """Put ``count`` entries first, drawn without replacement."""
+    n = order.shape[0]
+    for i in range(count):
+        # Ten times as fast as rng.integers, and unbiased to 2**-53 n.
+        j = i + int(rng.random() * (n - i))
+        order[i], order[j] = order[j], order[i]
+
+
 @compiled(fastmath=REORDERED)
 def _adam(weights, first, second, gradient, rate, correction):
     keep_first = weights.dtype.type(0.9)
@@ -486,9 +538,7 @@ def _train(
     loss = 0.0
     for _ in range(n_epochs):
         if batch_size < n:
-            for i in range(n - 1, 0, -1):
-                j = rng.integers(0, i + 1)
-                order[i], order[j] = order[j], order[i]
+            _shuffle(order, n, rng)
         losses[:] = 0
         mean_noise = noise.mean()
         for k in range(noise.shape[0]):
@@ -544,9 +594,7 @@ def _hamiltonian_steps(
     rows = order[:batch_size]
     for _ in range(n_steps):
         if batch_size < n:
-            for i in range(batch_size):
-                j = rng.integers(i, n)
-                order[i], order[j] = order[j], order[i]
+            _shuffle(order, batch_size, rng)
         gradient[:] = 0
         losses[:] = 0
         _gradient(

@@ -13,6 +13,8 @@ class Subspace(Target):
     target : Target
     origin : ndarray of shape (dim,)
     basis : ndarray of shape (k, dim)
+    initial : ndarray of shape (k,), default=None
+        Where a search for the mode starts; the origin by default.
 
     Examples
     --------
@@ -25,9 +27,14 @@ class Subspace(Target):
     (array([-1.]), array([[-5.]]))
     """
 
-    def __init__(self, target, origin, basis):
+    def __init__(self, target, origin, basis, initial=None):
         self.target, self.origin, self.basis = target, origin, basis
         self.dim, self.n_rows = len(basis), target.n_rows
+        self._initial = np.zeros(self.dim) if initial is None else initial
+
+    @property
+    def initial(self):
+        return self._initial
 
     @property
     def names(self):
@@ -58,7 +65,7 @@ class Subspace(Target):
 
 
 def curve_plane(first, middle, second, n_weights):
-    """Origin and basis of the plane through two networks and the middle of a curve between them.
+    """Origin, basis and a starting point of the plane through two networks and the middle of a curve between them.
 
     Coordinates behind the weights, the logarithms of noise variances, are directions of their own
     through the mean of the two ends.
@@ -73,10 +80,14 @@ def curve_plane(first, middle, second, n_weights):
     -------
     origin : ndarray of shape (dim,)
     basis : ndarray of shape (2 + dim - n_weights, dim)
+    initial : ndarray of shape (2 + dim - n_weights,)
+        The middle: the origin, between the ends, is a bad network.
     """
     origin = 0.5 * (first + second)
     basis = np.zeros((2 + len(origin) - n_weights, len(origin)))
     basis[0, :n_weights] = (first - origin)[:n_weights]
     basis[1, :n_weights] = middle - origin[:n_weights]
     basis[2:, n_weights:] = np.eye(len(origin) - n_weights)
-    return origin, basis
+    initial = np.zeros(len(basis))
+    initial[1] = 1.0
+    return origin, basis, initial
