@@ -175,6 +175,20 @@ def test_fwss_finds_a_gaussian_from_every_start(init, rng, seed):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_cache_is_svgd_from_where_it_is_told_to_begin(rng, seed):
+    """Without steps of their own the particles are those of SVGD, in another order."""
+    target, *_ = gaussian(rng, 2)
+    start = rng.normal(size=(15, 2))
+    still = FWSS(15, init="svgd", max_iter_oracle=1, learning_rate=1e-12, n_sweeps=0)
+    cached = infer(target, still, init=start, random_state=seed).particles
+    svgd = SVGD(15, max_iter=8, learning_rate=0.2)
+    moved = infer(target, svgd, init=start, random_state=seed).particles
+    order, expected = (np.lexsort(particles.T) for particles in (cached, moved))
+    assert not np.array_equal(order, expected)
+    assert_allclose(cached[order], moved[expected], atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_fwss_places_as_many_particles_as_the_tolerance_needs(rng, seed):
     target, *_ = gaussian(rng, 2)
     sizes = [
