@@ -36,7 +36,7 @@ N_POINTS, N_COMPRESSED = 100, 128
 
 
 def draw(name, gold, seed):
-    """Draws and scores (chains, draws, dim) in the target's coordinates, and seconds for them."""
+    """Draws and scores (chains, draws, dim), names of the target's coordinates, and seconds."""
     prior = Normal(float(gold["prior_sd"]))
     options = {"n_classes": len(np.unique(gold["y"]))} if name.endswith("softmax") else {}
     target = kind_of(name)[1](
@@ -50,7 +50,7 @@ def draw(name, gold, seed):
     _, z, scores, _ = sampler.draw(white, N_DRAWS, chains)
     flat, flat_scores = z.reshape(-1, target.dim), scores.reshape(-1, target.dim)
     x, s = frame.forward(flat), frame.push_score(flat, flat_scores)
-    return x.reshape(z.shape), s.reshape(z.shape), time.perf_counter() - start
+    return x.reshape(z.shape), s.reshape(z.shape), target.names, time.perf_counter() - start
 
 
 def in_turn(chains):
@@ -139,13 +139,13 @@ def peers():
     return found
 
 
-def run(method, x, s, gold):
+def run(method, x, s, names, gold):
     """One row of the table, as a dict."""
     start = time.perf_counter()
     result = method(x, s)
     seconds = time.perf_counter() - start
     points, weights = result if isinstance(result, tuple) else (result, None)
-    error, ratio = accuracy(ParticlePosterior(points, weights), gold)
+    error, ratio = accuracy(ParticlePosterior(points, weights, names=names), gold)
     return {
         "mean_error": np.sqrt(np.mean(error**2)),
         "worst": np.abs(error).max(),
@@ -160,14 +160,14 @@ def compare(name, gold, methods, seeds):
     """Mean rows over seeds by method, and mean seconds of the chains."""
     rows, chain_seconds = {label: [] for label in methods}, []
     for seed in seeds:
-        x, s, seconds = draw(name, gold, seed)
+        x, s, names, seconds = draw(name, gold, seed)
         chain_seconds.append(seconds)
         if seed == seeds[0]:
             # Compile before the clock starts.
             for method in methods.values():
                 method(x[:, :500], s[:, :500])
         for label, method in methods.items():
-            rows[label].append(run(method, x, s, gold))
+            rows[label].append(run(method, x, s, names, gold))
     means = {
         label: {key: np.mean([row[key] for row in found]) for key in found[0]}
         for label, found in rows.items()
