@@ -1,9 +1,16 @@
 """Sphinx settings. Nothing is fetched while building."""
 
 import re
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
+
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
 
 import skstein
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "skstein"
 author = copyright = "The skstein developers"
@@ -12,7 +19,6 @@ version = release = installed_version("skstein")
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "myst_parser",  # for the changelog
@@ -22,7 +28,18 @@ exclude_patterns = ["_build"]
 source_suffix = {".rst": "restructuredtext"}
 default_role = "literal"
 html_theme = "pydata_sphinx_theme"
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 6,
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_title = "skstein"
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["skstein.css"]
+# Pages without pages below them have nothing to show beside them.
+html_sidebars = {name: [] for name in ("index", "getting_started", "whats_new")}
 
 # A module's `__all__` is its public part, names imported from private modules included.
 autosummary_ignore_module_all = False
@@ -36,6 +53,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "generated/gallery",
     "ignore_pattern": "demo",
+    "within_subsection_order": "gallery_order.StoriesFirst",
     "abort_on_example_error": True,
     "download_all_examples": False,
     "write_computation_times": False,
@@ -54,6 +72,23 @@ def protect_shapes(app, what, name, obj, options, lines):
     lines[:] = [re.sub(r"\((\w+_),", r"(``\1``,", line) for line in lines]
 
 
+def inline_math(self, node):
+    self.body.append(convert(node.astext()))
+    raise SkipNode
+
+
+def display_math(self, node):
+    latex = node.astext().strip()
+    if ("\\\\" in latex or "&" in latex) and "\\begin" not in latex:
+        latex = rf"\begin{{align*}}{latex}\end{{align*}}"
+    self.body.append(self.starttag(node, "div", CLASS="math"))
+    self.body.append(convert(latex, display="block"))
+    self.body.append("</div>\n")
+    raise SkipNode
+
+
 def setup(app):
+    # Browsers draw MathML themselves; MathJax would have to be fetched when a page is read.
+    app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     app.connect("autodoc-process-docstring", protect_shapes, priority=400)
     app.connect("autodoc-skip-member", skip_foreign_members)
