@@ -106,7 +106,7 @@ class PredictiveIntervalDisplay:
             each value.
         target : label, default=None
             Class whose probability is shown. By default the second of two, and all of more.
-        values : int or array-like, default=100
+        values : int or array-like, default=50
             Values of the feature, or how many between its extremes in X.
         level : float, default=0.9
             Probability of the intervals.
