@@ -366,3 +366,30 @@ def test_blocks_must_partition_the_coordinates(blocks):
 
 def test_more_blocks_than_coordinates_are_one_each(seed):
     assert len(infer(gaussian(), PMFVB(blocks=7), random_state=seed)) > 0
+
+
+def test_after_minibatches_few_particles_are_scored_on_all_rows(rng, seed, monkeypatch):
+    """A fit would otherwise be dearer by its check than by its steps."""
+    target, sizes = logistic_target(rng), []
+    original = target.score
+
+    def score(theta, rows=None):
+        if rows is None:
+            sizes.append(len(theta))
+        return original(theta, rows)
+
+    monkeypatch.setattr(target, "score", score)
+    posterior = infer(target, PMFVB(batch_size=50), random_state=seed)
+    assert len(posterior) == 8000
+    assert sum(size for size in sizes if size > 1) == 100
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_minibatches_agree_with_all_rows(order, rng, seed):
+    """Five standard errors of 2000 effective draws for each of the two."""
+    target = logistic_target(rng, 20_000)
+    engine = PMFVB(batch_size=500, control_variate=order)
+    cheap, full = (infer(target, run, random_state=seed) for run in (engine, PMFVB()))
+    error = (cheap.mean() - full.mean()) / full.std()
+    assert np.abs(error).max() < 5 * np.sqrt(2 / 2000)
+    assert np.abs(cheap.std() / full.std() - 1).max() < 5 * np.sqrt(2 / 2000)
