@@ -312,6 +312,12 @@ def test_what_a_prediction_along_a_feature_refuses(diabetes, reg, clf, iris):
         PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", kind="median")
     with pytest.raises(ValueError, match=r"target must be one of the classes .*, got 7"):
         PredictiveIntervalDisplay.from_estimator(clf, iris[0], 0, target=7)
+    several = SparseGPRegressor(n_inducing=5, n_particles=2, optimizer=None, random_state=0)
+    several.fit(X, np.column_stack([diabetes[1], -diabetes[1]]))
+    with pytest.raises(TypeError, match="one outcome is drawn at a time"):
+        PredictiveIntervalDisplay.from_estimator(several, X, "bmi")
+    with pytest.raises(TypeError, match="one outcome is drawn at a time"):
+        UncertaintyDisplay.from_estimator(several, X)
 
 
 # Uncertainty.

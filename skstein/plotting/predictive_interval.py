@@ -5,7 +5,7 @@ from sklearn.base import is_regressor
 
 from ..posterior import weighted_quantile
 from ..predictive import _ends, predictive
-from ._common import COLORS, GREY, new_axes
+from ._common import COLORS, GREY, check_one_outcome, new_axes
 from ._table import table_of
 
 
@@ -124,7 +124,7 @@ class PredictiveIntervalDisplay:
         Raises
         ------
         TypeError
-            If there is no estimator of skstein inside.
+            If there is no estimator of skstein inside, or a regressor of several outcomes.
         ValueError
             If the feature is unknown or not numeric, or ``kind``, ``target`` or ``level`` invalid.
         """
@@ -137,16 +137,17 @@ class PredictiveIntervalDisplay:
         grid = np.asarray(grid, dtype=float)
         rows = table.typical() if kind == "typical" else table
         ends = _ends(level)
+        regression = is_regressor(estimator)
         means, mean_intervals, intervals = [], [], []
         for value in grid:
             prediction = predictive(estimator, rows.replaced(name, value))
             by_particle, weights = _averaged(prediction)
             means.append(weights @ by_particle)
             mean_intervals.append(weighted_quantile(by_particle, weights, ends).T)
-            if by_particle.shape[1] == 1 and kind == "typical" and is_regressor(estimator):
+            if regression and kind == "typical":
                 intervals.append(prediction.interval(level)[0])
         mean, mean_interval = np.array(means), np.array(mean_intervals)
-        if is_regressor(estimator):
+        if regression:
             labels, ylabel = [""], "y" if kind == "typical" else "mean of y"
             observed = None if y is None else (column, np.asarray(y, dtype=float))
         else:
@@ -223,11 +224,11 @@ class PredictiveIntervalDisplay:
 
 def _averaged(prediction):
     """What each particle expects on average over the rows, (m, n_curves), and the weights."""
-    blocks = [
-        (means.sum(axis=0), len(means), weights) for means, weights in prediction._by_particle()
-    ]
-    sums, counts, (weights, *_) = zip(*blocks, strict=True)
-    return (sum(sums) / sum(counts)).reshape(len(weights), -1), weights
+    check_one_outcome(prediction)
+    blocks = list(prediction._by_particle())
+    total = sum(means.sum(axis=0) for means, _ in blocks)
+    weights = blocks[0][1]
+    return (total / sum(len(means) for means, _ in blocks)).reshape(len(weights), -1), weights
 
 
 def _class_position(classes, target):

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from ..predictive import predictive
-from ._common import COLORS, new_axes
+from ._common import COLORS, check_one_outcome, new_axes
 
 
 class UncertaintyDisplay:
@@ -65,11 +65,13 @@ class UncertaintyDisplay:
         Raises
         ------
         TypeError
-            If there is no estimator of skstein inside.
+            If there is no estimator of skstein inside, or a regressor of several outcomes.
         ValueError
             If y is given for a regressor.
         """
-        uncertainty = predictive(estimator, X).uncertainty()
+        prediction = predictive(estimator, X)
+        check_one_outcome(prediction)
+        uncertainty = prediction.uncertainty()
         regression = is_regressor(estimator)
         if regression and y is not None:
             raise ValueError("y marks the wrongly predicted classes; leave it out for a regressor.")
