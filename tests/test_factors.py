@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
+from scipy.sparse import csr_array
 from scipy.special import gammaincc, gammaln, logsumexp
 from scipy.stats import invgamma, kstest, multivariate_normal
 
@@ -351,3 +352,37 @@ def test_a_classifier_without_variances_has_nothing_to_factorize(rng):
     X, y = data(rng)
     with pytest.raises(ValueError, match="factorized=True finds no variance"):
         BayesianLogisticRegression("pmfvb", factorized=True).fit(X, y > 0)
+
+
+def test_weights_equal_repetition_with_factors(rng):
+    X, y = data(rng)
+    weights = rng.integers(1, 4, len(y))
+    repeated = np.repeat(np.arange(len(y)), weights)
+    options = {"prior": PRIORS[0], "factorized": True, "random_state": 0}
+    weighted = BayesianLinearRegression("pmfvb", **options).fit(X, y, weights)
+    longer = BayesianLinearRegression("pmfvb", **options).fit(X[repeated], y[repeated])
+    assert_allclose(weighted.posterior_.particles, longer.posterior_.particles, atol=1e-7)
+
+
+def test_sparse_features_with_factors(rng):
+    X, y = data(rng)
+    X = np.where(rng.random(X.shape) < 0.5, X, 0.0)
+    options = {"prior": PRIORS[1], "factorized": True, "random_state": 0}
+    for Estimator, outcome in ((BayesianLinearRegression, y), (BayesianProbitRegression, y > 0)):
+        dense = Estimator("pmfvb", **options).fit(X, outcome)
+        sparse = Estimator("pmfvb", **options).fit(csr_array(X), outcome)
+        assert_allclose(sparse.posterior_.particles, dense.posterior_.particles, atol=1e-7)
+
+
+@pytest.mark.parametrize("options", [{"rewhiten": True}, {"coupling": "subset", "n_coupled": 5}])
+def test_closed_forms_with_other_options(options, rng, seed):
+    """The same mean field, whatever the coordinates of its particles and their coupling."""
+    X, y = data(rng)
+    target = LinearTarget(X, y, prior=Laplace(0.5), factorized=True)
+    usual = infer(target, "pmfvb", random_state=seed)
+    other = infer(target, PMFVB(**options), random_state=seed)
+    sd = usual.std()
+    # A subset of five moves all particles by the same error.
+    assert (np.abs(other.mean() - usual.mean()) < 5 * np.sqrt(2 / 1000) * sd).all()
+    assert_allclose(other.std() / sd, 1.0, atol=5 * np.sqrt(2 / 1000))
+    assert abs(other.diagnostics["elbo"] - usual.diagnostics["elbo"]) < 0.2
