@@ -30,7 +30,8 @@ def test_a_saved_fit_predicts_what_it_did(path):
     same = path.stem == f"fits_{skstein.__version__}"
     assert len(warned) == (0 if same else len(fits))
     for estimator, method, X, expected in fits:
-        assert_allclose(getattr(estimator, method)(X), expected, rtol=1e-7)
+        # Networks compute in single precision, which differs between machines.
+        assert_allclose(getattr(estimator, method)(X), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("Estimator", [BayesianLinearRegression, LatentDirichletAllocation])
