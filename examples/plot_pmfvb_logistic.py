@@ -124,9 +124,9 @@ print(f"  {'the authors, their data':22}", (authors_pmfvb / authors_mcmc).round(
 # not published, but it is what one has to expect. Two blocks *are* too narrow where they correlate,
 # here by just what theory says, and neither more particles nor smaller steps can change it. (The
 # notebook plugs in the mean of the other block where algorithm 1 averages over it, which for a
-# normal posterior has the same answer.) In figure 2 of the paper the curves look alike, and the text
-# says so. Whitened, the blocks have next to no correlation left to lose, and with one block nothing
-# is lost at all: the default agrees with the Markov chain.
+# normal posterior has the same answer.) In figure 2 of the paper the curves look alike, and the
+# text says so. Whitened, the blocks have next to no correlation left to lose, and with one block
+# nothing is lost at all: the default agrees with the Markov chain.
 #
 # Lower bounds
 # ------------
@@ -206,6 +206,6 @@ print(f"residual {last['residual'][-1]:.3f}, R-hat {last['rhat'][-1]:.3f}")
 print(f"stopped on the validation score after {len(score)}, best at {score.argmax() + 1}")
 
 # %%
-# A validation score levels off when predictions do, whatever the spread of the coefficients, and the
-# rows set aside teach the model nothing. It is meant for models of which no exact posterior is
+# A validation score levels off when predictions do, whatever the spread of the coefficients, and
+# the rows set aside teach the model nothing. It is meant for models of which no exact posterior is
 # asked; for a regression, stop on residuals.
