@@ -36,15 +36,21 @@ def targets(dim, rng):
 
 
 def seconds(target, n_blocks, map):
-    """Median time between the particles placed."""
-    rng = np.random.default_rng(0)
-    start = ParticlePosterior(rng.normal(size=(N_OTHERS, target.dim)))
-    times = []
-    engine = FWSS(N_OTHERS + N_PLACED, n_blocks=n_blocks, n_sweeps=0)
-    engine.run(
-        target, rng, init=start, map=map, callback=lambda *_: times.append(time.perf_counter())
-    )
-    return np.median(np.diff(times))
+    """Median over the particles placed, of the least of three runs: other work only adds to it."""
+    runs = []
+    for _ in range(3):
+        rng, times = np.random.default_rng(0), []
+        start = ParticlePosterior(rng.normal(size=(N_OTHERS, target.dim)))
+        engine = FWSS(N_OTHERS + N_PLACED, n_blocks=n_blocks, n_sweeps=0)
+        engine.run(
+            target,
+            rng,
+            init=start,
+            map=map,
+            callback=lambda *_, times=times: times.append(time.perf_counter()),
+        )
+        runs.append(np.diff(times))
+    return np.median(np.min(runs, axis=0))
 
 
 def main():
