@@ -149,6 +149,8 @@ def test_a_line_search_takes_the_best_step(rng):
     assert (gap > 0) == (measure.weights[5] > 0)
 
 
+# Forty particles without a sweep may be told that their spread is off.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("weights", ["line-search", "fully-corrective", "stein"])
 def test_weighted_particles_find_a_gaussian(weights, rng, seed):
     target, mean, covariance = gaussian(rng, 3)
