@@ -30,7 +30,7 @@ from ._validation import (
     check_sample_weight,
     validated,
 )
-from .inference import ENGINES, infer, resolve_engine
+from .inference import ENGINES, KSDThinnedMCMC, infer, resolve_engine
 from .inference._network import (
     NETWORK_ENGINES,
     in_coordinates,
@@ -152,8 +152,9 @@ class _BayesianMLP(BayesianEstimator):
             return self._training(target, 2, False), resolve_engine(self.inference)
         refuse_hopeless(engine, target.dim)
         if not isinstance(engine, Ensemble):
-            if isinstance(self.inference, str) and "n_chains" in engine.get_params():
-                engine.set_params(n_chains=self.n_networks)
+            if isinstance(self.inference, str):
+                count = "n_chains" if isinstance(engine, KSDThinnedMCMC) else "n_particles"
+                engine.set_params(**{count: self.n_networks})
             return self._training(target, self.n_networks, needs_scaling(engine)), engine
         if isinstance(self.inference, str):
             engine = self._training(target, self.n_networks, True)

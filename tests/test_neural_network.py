@@ -452,3 +452,14 @@ def test_networks_on_the_curve_are_better_than_on_the_straight_line(rng):
     straight = start.mean(axis=0)
     errors = [target.squared_errors(theta)[0] for theta in (middle, straight)]
     assert errors[0] < 0.5 * errors[1]
+
+
+@every_case
+def test_names_stand_for_engines_that_fit_the_number_of_networks(Estimator, engine):
+    """No particle is a network that nothing has trained."""
+    X, y = data(Estimator, 200, n_classes=2)
+    params = {"n_networks": 4, "max_iter": 100, "random_state": 0}
+    alone = Estimator((10,), inference="ensemble", **params).fit(X, y)
+    model = Estimator((10,), inference=engine, **params).fit(X, y)
+    assert len(model.posterior_) in (4, 40)
+    assert model.score(X, y) > alone.score(X, y) - 0.1

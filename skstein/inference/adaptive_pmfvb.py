@@ -44,7 +44,7 @@ class AdaptivePMFVB(Engine):
     Parameters
     ----------
     n_particles : int, default=20
-        Networks that move together; the trained ones, then initial ones.
+        Networks that move together; trained ones are repeated if there are fewer.
     block_fraction : float, default=1.0
         Share of the weights that move in an iteration, chosen at random for each particle, with the
         particles' mean in place of the others; all weights, each particle by itself, for 1.
@@ -119,9 +119,8 @@ class AdaptivePMFVB(Engine):
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         m, p, n = self.n_particles, target.n_weights, target.n_rows
-        theta = target.sample_initial(rng, m)
-        if init is not None:
-            theta[: len(init)] = init[:m]
+        # Copies of a network part by their noise.
+        theta = target.sample_initial(rng, m) if init is None else np.resize(init, (m, target.dim))
         batch = n if self.minibatch is None else min(self.minibatch, n)
         step = self.step_size
         if step == "auto":
