@@ -67,8 +67,8 @@ class FWSS(Engine):
     n_blocks : int, default=1
         Blocks of coordinates that are searched at the same time (algorithm 4), for ``n_jobs``
         workers. The particles are as accurate for any number of blocks, but each block needs the
-        score of all coordinates: one worker is slower with two blocks for any dimension, two idle
-        ones are faster from about 1000 coordinates on (``examples/benchmarks/fwss_blocks.py``).
+        score of all coordinates: one worker is slower with two blocks for any dimension, and two
+        workers gain from about 1000 coordinates on at best (``examples/benchmarks/fwss_blocks.py``).
     batch_size : int, default=None
         Rows for the score of the particle that moves, with a control variate where its search
         begins, at which its score uses all rows; all rows by default. The frozen particles' scores
