@@ -100,10 +100,10 @@ plt.show()
 # %%
 # The grey cross is where means are within 0.15 standard deviations and standard deviations within
 # 10 %. Both sets of FWSS have their means well inside; of the standard deviations, with 100
-# particles two of the one-sided coefficients are 13 % off, and with 200 none is in this run. SVGD and SGLD
-# correct their minibatches at the mode. For a soil type that a thousand rows hold once or never,
-# that is too far from most particles, and they miss, with a warning. FWSS, which knows the score of
-# every particle on all rows, corrects them there.
+# particles two of the one-sided coefficients are 13 % off, and with 200 none is in this run. SVGD
+# and SGLD correct their minibatches at the mode. For a soil type that a thousand rows hold once or
+# never, that is too far from most particles, and they miss, with a warning. FWSS, which knows the
+# score of every particle on all rows, corrects them there.
 #
 # The discrepancy falls faster than that of independent draws, as soon as there are more particles
 # than coefficients; before, no set can carry their covariance. FWSS without a sweep is behind: most

@@ -68,7 +68,7 @@ class FWSS(Engine):
         Blocks of coordinates that are searched at the same time (algorithm 4), for ``n_jobs``
         workers. The particles are as accurate for any number of blocks, but each block needs the
         score of all coordinates: one worker is slower with two blocks for any dimension, and two
-        workers gain from about 1000 coordinates on at best (``examples/benchmarks/fwss_blocks.py``).
+        gain from about 1000 coordinates on at best (``examples/benchmarks/fwss_blocks.py``).
     batch_size : int, default=None
         Rows for the score of the particle that moves, with a control variate where its search
         begins, at which its score uses all rows; all rows by default. The frozen particles' scores
