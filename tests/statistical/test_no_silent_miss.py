@@ -50,7 +50,7 @@ def make_problem(seed, n, n_regular, sizes, prior_sd):
     in_map = OneSided(target, laplace_approximation(target), rare)
     sampler = HMC()
     chains = sampler.warm_up(in_map, 100, in_map.sample_start(rng, 32), rng)
-    _, draws, _, _ = sampler.draw(in_map, 300, chains)
+    _, draws, _, _ = sampler.draw(in_map, 800, chains)
     theta = in_map.bijection.forward(draws.reshape(-1, target.dim))
     chains = theta.reshape(draws.shape)
     # The truth's own error is below a tenth of what counts as a miss.
