@@ -668,9 +668,10 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         shares = shares / shares.sum()
         array = self._validated(X)
         for rows, (means, variances), weights in self._row_outputs(X):
-            noise = self._noise(array[rows])
+            noise = self._noise(array[rows]).reshape(*means.shape[:-1], 1)
             spread = np.sqrt(np.maximum(variances - noise, 0.0))
-            means = (means[:, :, None] + spread[:, :, None] * nodes).reshape(len(means), -1)
+            nodal = means[..., None] + spread[..., None] * nodes
+            means = nodal.reshape(*means.shape[:-1], -1)
             yield rows, (means, noise), np.outer(weights, shares).ravel()
 
     def _moments(self, X):

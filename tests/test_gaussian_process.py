@@ -988,3 +988,19 @@ def test_names_of_the_features(rng):
         method(frame)  # would warn of names that got lost
     with pytest.raises(ValueError, match="feature names"):
         reg.predict(frame.rename(columns={"age": "size"}))
+
+
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_components_of_the_noise_alone_have_the_moments_of_the_prediction(n_targets, rng):
+    X = rng.uniform(-2.0, 2.0, size=(60, 2))
+    y = np.column_stack([np.sin(X[:, 0]), X[:, 1]])[:, :n_targets] + 0.1 * rng.normal(
+        size=(60, n_targets)
+    )
+    reg = SparseGPRegressor(n_inducing=10, n_particles=3, random_state=0)
+    reg.fit(X, y[:, 0] if n_targets == 1 else y)
+    mean, std = reg.predict(X, return_std=True)
+    for rows, (means, noise), weights in reg._row_noises(X):
+        found = means @ weights
+        spread = np.square(means - found[..., None]) @ weights
+        assert_allclose(found, mean[rows], atol=1e-8)
+        assert_allclose(spread + noise[..., 0], std[rows] ** 2, rtol=1e-8)
