@@ -990,6 +990,7 @@ def test_names_of_the_features(rng):
         reg.predict(frame.rename(columns={"age": "size"}))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("n_targets", [1, 2])
 def test_components_of_the_noise_alone_have_the_moments_of_the_prediction(n_targets, rng):
     X = rng.uniform(-2.0, 2.0, size=(60, 2))

@@ -65,7 +65,7 @@ class Subspace(Target):
 
 
 def curve_plane(first, middle, second, n_weights):
-    """Origin, basis and a starting point of the plane through two networks and the middle of a curve between them.
+    """Origin, basis and a start of the plane through two networks and the middle of a curve.
 
     Coordinates behind the weights, the logarithms of noise variances, are directions of their own
     through the mean of the two ends.
