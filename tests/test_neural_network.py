@@ -463,3 +463,43 @@ def test_names_stand_for_engines_that_fit_the_number_of_networks(Estimator, engi
     model = Estimator((10,), inference=engine, **params).fit(X, y)
     assert len(model.posterior_) in (4, 40)
     assert model.score(X, y) > alone.score(X, y) - 0.1
+
+
+# scikit-learn's callbacks.
+
+
+class Recorder:
+    """Keeps what the estimator of each round predicts; asks for a stop after some rounds."""
+
+    def __init__(self, stop_after=None):
+        self.stop_after, self.n_particles = stop_after, []
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None): ...
+
+    def on_fit_task_end(
+        self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None
+    ):
+        if context.task_name != "round" or fitted_estimator is None:
+            return False
+        assert np.isfinite(predicted(fitted_estimator, X)).all()
+        self.n_particles.append(len(fitted_estimator.posterior_))
+        return len(self.n_particles) == self.stop_after
+
+
+@every_case
+def test_callbacks_see_both_stages_and_may_stop_either(Estimator, engine):
+    X, y = data(Estimator)
+    recorder = Recorder()
+    model = small(Estimator, engine, max_iter=40).set_callbacks(recorder).fit(X, y)
+    assert recorder.n_particles[:20] == [3] * 20
+    total = len(recorder.n_particles)
+    assert (total > 20) == (engine != "ensemble")
+    for stop_after in (5, total - 1):
+        recorder = Recorder(stop_after)
+        stopped = clone(model).set_callbacks(recorder).fit(X, y)
+        assert len(recorder.n_particles) == stop_after
+        assert np.isfinite(predicted(stopped, X)).all()

@@ -29,7 +29,7 @@ from skstein.targets.mlp import MLPTarget
 from skstein.targets.subspace import Subspace, curve_plane
 from skstein.thinning import OnlineKSDThinner
 
-N_TRAIN, NOISE, HIDDEN = 100, 4.0, 20
+N_TRAIN, NOISE, HIDDEN = 60, 4.0, 5
 
 
 def setting(seed):
