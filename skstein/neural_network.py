@@ -668,7 +668,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     n_networks : int, default=20
         Networks that are trained.
     prior : str or prior instance, default="normal"
-        Prior of the weights times the root of their layer's number of inputs; names have scale 4.
+        Prior of the weights times the root of their layer's number of inputs; names have scale 3.
     batch_size : int, "auto" or None, default="auto"
         Rows of a step: 32 below 3000 rows, else 100, for "auto"; all rows for None. On all rows,
         weights equal repetition, and the order of rows does not matter, to the last bit.
@@ -741,11 +741,6 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     """
 
     _effort = (5_000, 15)
-
-    _named_parameters = {
-        **_BayesianMLP._named_parameters,
-        "prior": lambda prior: resolve_prior(prior, 4.0, "prior"),
-    }
 
     def __init__(
         self,

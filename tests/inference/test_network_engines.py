@@ -1,0 +1,92 @@
+"""Engines for networks, against closed forms where there is no hidden layer: a linear model."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from skstein.inference import AdaptivePMFVB, Ensemble
+from skstein.priors import HierarchicalNormal, Normal
+from skstein.targets.mlp import MLPTarget
+
+
+def linear(rng, n=60, prior=None):
+    X = rng.normal(size=(n, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.7 * rng.normal(size=n)
+    prior = Normal(1.0) if prior is None else prior
+    target = MLPTarget(X, y, hidden_layer_sizes=(), prior=prior, dtype=np.float64)
+    return target, np.column_stack([X, np.ones(n)]), y
+
+
+def test_pmfvb_finds_the_mean_field_of_a_linear_model(rng):
+    """q(w) normal and q(sigma^2) inverse gamma, by coordinate ascent."""
+    target, design, y = linear(rng)
+    penalty = np.diag([3.0, 3.0, 3.0, 1.0])
+    precision = 1.0
+    for _ in range(100):
+        covariance = np.linalg.inv(precision * design.T @ design + penalty)
+        mean = precision * covariance @ design.T @ y
+        errors = np.sum((y - design @ mean) ** 2) + np.trace(design.T @ design @ covariance)
+        precision = (1.0 + 0.5 * len(y)) / (0.01 + 0.5 * errors)
+    engine = AdaptivePMFVB(200, minibatch=None, n_iterations=600)
+    particles = engine.run(target, rng).particles
+    std = np.sqrt(np.diag(covariance))
+    assert np.abs((particles[:, :4].mean(axis=0) - mean) / std).max() < 0.15
+    assert_allclose(particles[:, :4].std(axis=0) / std, 1.0, atol=0.12)
+    assert_allclose(np.mean(np.exp(-particles[:, 4])), precision, rtol=0.1)
+
+
+def test_precisions_are_those_of_the_particles(rng):
+    """A shared precision has the mean (a + p/2) / (b + E|u|^2 / 2), here of u = sqrt(3) w."""
+    target, _, _ = linear(rng, prior=HierarchicalNormal(2.0, 5.0))
+    second_moment = np.array([1.0, 4.0, 0.5, 9.0])
+    expected = 3.0 * (2.0 + 1.5) / (5.0 + 0.5 * 3.0 * 5.5)
+    assert_allclose(target.expected_precision(second_moment), [*[expected] * 3, 1.0])
+
+
+def test_random_blocks_and_the_adaptive_drift_approach_the_mode(rng):
+    """The paper's own settings, from random weights: far from the mode they get near it."""
+    target, design, y = linear(rng)
+    start = 5.0 + target.sample_initial(rng, 20)
+    start[:, 4] = 0.0
+    engine = AdaptivePMFVB(
+        20,
+        block_fraction=0.5,
+        step_size=1e-3,
+        drift=100.0,
+        n_iterations=1000,
+        minibatch=30,
+        preconditioned=False,
+    )
+    posterior = engine.run(target, rng, init=start)
+    best, *_ = np.linalg.lstsq(design, y, rcond=None)
+    before = np.linalg.norm(start[:, :4].mean(axis=0) - best)
+    after = np.linalg.norm(posterior.particles[:, :4].mean(axis=0) - best)
+    assert np.isfinite(posterior.particles).all()
+    assert after < 0.1 * before
+
+
+def test_copies_of_a_network_part(rng):
+    target, _, _ = linear(rng)
+    engine = AdaptivePMFVB(6, minibatch=None, n_iterations=4, n_snapshots=1)
+    particles = engine.run(target, rng, init=target.sample_initial(rng, 2)).particles
+    assert len(np.unique(particles[:, 0])) == 6
+
+
+@pytest.mark.parametrize("m", [2, 20])
+def test_every_network_is_kept_from_a_tenth_of_the_rows(m, rng):
+    target, _, _ = linear(rng)
+    posterior = Ensemble(m, max_iter=2).run(target, rng)
+    assert [len(state.held_out) for state in posterior.state] == [6] * m
+    if m == 20:
+        counts = np.bincount(np.concatenate([state.held_out for state in posterior.state]))
+        assert np.all(counts == 2)
+
+
+def test_an_ensemble_without_hidden_layers_is_one_ridge_regression(rng):
+    target, design, y = linear(rng)
+    engine = Ensemble(3, max_iter=2000, batch_size=None, learning_rate=0.05, out_of_bag=False)
+    particles = engine.run(target, rng).particles
+    noise = np.exp(particles[0, 4])
+    penalty = noise * np.diag([3.0, 3.0, 3.0, 1.0])
+    expected = np.linalg.solve(design.T @ design + penalty, design.T @ y)
+    assert_allclose(particles[:, :4], np.tile(expected, (3, 1)), atol=2e-3)
