@@ -109,7 +109,8 @@ def extend(dictionary, x, scores, index, kernel):
 
     ``index`` (n,) are the points' numbers in the stream.
     """
-    _extend(dictionary, frozen(x), frozen(scores), index, kernel)
+    # Groups of one; as an argument, since a literal in a routine has a type of its own.
+    _extend(dictionary, frozen(x), frozen(scores), index, 1, kernel)
 
 
 def shrink(dictionary, n_points):
@@ -355,11 +356,11 @@ def _drop(d, j):
 
 
 @compiled
-def _extend(d, x, scores, index, kernel):
+def _extend(d, x, scores, index, candidates, kernel):
     steps = d.counts[STEPS]
     d.counts[GROUP] = 0
     for t in range(len(x)):
-        _offer(d, x[t], scores[t], index[t], 1, kernel)
+        _offer(d, x[t], scores[t], index[t], candidates, kernel)
         _append(d)
     d.counts[STEPS] = steps
 
