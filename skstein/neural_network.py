@@ -15,6 +15,7 @@ from numbers import Integral, Real
 import numpy as np
 from scipy import sparse
 from sklearn.base import MultiOutputMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -47,6 +48,8 @@ from .targets.mlp import MLPTarget, ScaledNetwork
 from .targets.subspace import Subspace, curve_plane
 
 _FOREVER = 2**62
+_N_JUDGED = 20  # particles whose likelihood is compared with that of a constant
+_NO_USE = 1.0  # nats a row by which it may be less
 _MEMORY = 0.9  # of the noise variance in a stream, from one call of partial_fit to the next
 
 
@@ -214,6 +217,7 @@ class _BayesianMLP(BayesianEstimator):
             posterior.state = None
             vars(self).update(attributes(posterior))
         self._keep(networks)
+        _require_use(target, posterior)
         return self
 
     def _spread(self, engine, target, start, rng, map_pieces, callback):
@@ -349,6 +353,23 @@ class _BayesianMLP(BayesianEstimator):
         weights = np.bincount(inverse.ravel(), sample_weight)
         p = X.shape[1]
         return rows[:, :p], rows[:, p:].reshape(len(rows), *y.shape[1:]), weights
+
+
+def _require_use(target, posterior):
+    """Warn when networks explain the rows they were trained on clearly worse than a constant."""
+    theta = posterior.particles[:: -(-len(posterior) // _N_JUDGED)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        gain = (
+            target.log_likelihood(theta).mean() - target.log_likelihood(target.constant()[None])[0]
+        )
+    if not gain > -_NO_USE * target.total_weight:
+        warnings.warn(
+            "the networks explain the rows they were trained on worse than a constant does, by "
+            f"{-gain / target.total_weight:.2g} nats a row: their training failed; reduce "
+            "learning_rate_init, raise max_iter, or scale the features.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 class _Stages:

@@ -380,6 +380,14 @@ def test_training_that_diverges_says_so(Estimator):
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_networks_that_are_worse_than_a_constant_are_reported(Estimator):
+    """Their weights are finite, so that nothing else would tell."""
+    X, y = data(Estimator)
+    with pytest.warns(ConvergenceWarning, match="worse than a constant does, by .* nats a row"):
+        small(Estimator, learning_rate_init=1e4, max_iter=3).fit(X, y)
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_a_network_that_diverges_is_dropped_and_counted(Estimator, monkeypatch):
     X, y = data(Estimator)
     original, started = MLPTarget.begin_training, []

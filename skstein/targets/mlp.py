@@ -464,6 +464,22 @@ class MLPTarget(Target):
         rate = self.noise_scale + 0.5 * weights @ np.square(errors)
         return np.log(rate / (self.noise_shape + 0.5 * weights.sum()))
 
+    def constant(self):
+        """The network that puts out the same for every row and explains them best, shape (dim,)."""
+        _, y, weights = self.data
+        shares = weights.astype(float) / self.total_weight
+        mean = shares @ y
+        theta = np.zeros(self.dim)
+        if self.likelihood == "normal":
+            theta[self._output_bias] = mean
+            variance = shares @ np.square(y - mean)
+            theta[self.n_weights :] = np.log(np.maximum(variance, self.noise_scale))
+        else:
+            mean = np.clip(mean, 1e-12, 1.0 - 1e-12)
+            odds = 1.0 - mean if self.likelihood == "binary" else 1.0
+            theta[self._output_bias] = np.log(mean / odds)
+        return theta
+
     def squared_errors(self, theta, rows=None):
         """Weighted sum of squared errors of each output for one particle, shape (n_outputs,)."""
         chosen = self._all if rows is None else rows
