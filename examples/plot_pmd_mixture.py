@@ -103,12 +103,7 @@ start = target.sample_prior(np.random.default_rng(0), 1500)
 fig, panels = plt.subplots(1, 5, figsize=(12, 3.2), sharey=True, layout="constrained")
 picture(panels[0], start, np.full(1500, 1 / 1500), "the prior")
 for ax, epoch in zip(panels[1:4], (1, 2, 5), strict=True):
-    picture(
-        ax,
-        passes[epoch].particles,
-        passes[epoch].weights,
-        f"{epoch} passes" if epoch > 1 else "1 pass",
-    )
+    picture(ax, passes[epoch].particles, passes[epoch].weights, f"after pass {epoch}")
 picture(panels[4], posterior.particles, posterior.weights, "after pass 10, final")
 panels[0].set_ylabel(r"$\theta_2$")
 

@@ -34,6 +34,7 @@ from sklearn.gaussian_process.kernels import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._blocks import row_blocks
+from ._columns import location_and_scale
 from ._estimator import BayesianEstimator, BayesianRegressorMixin
 from ._inducing import (
     JITTER,
@@ -47,7 +48,6 @@ from ._random import as_generator
 from ._validation import Interval, StrOptions, check_kernel_bounds, check_magnitude, validated
 from .inference.base import BATCH_SIZE, History
 from .inference.pmd import WeightedParticles, mirror_step
-from .linear_model import _location_and_scale
 from .posterior import ParticlePosterior
 
 _EPS = np.finfo(np.float64).eps
@@ -269,7 +269,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         alpha = self._row_noise(X, kernel)
         center, scale = np.zeros(y.shape[1]), np.ones(y.shape[1])
         if self.normalize_y:
-            center, scale = _location_and_scale(y, np.ones(len(y)))
+            center, scale = location_and_scale(y, np.ones(len(y)))
         y = (y - center) / scale
 
         rng = as_generator(self.random_state)

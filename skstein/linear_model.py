@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from ._blocks import row_blocks
+from ._columns import constant_columns, drop_weightless, location_and_scale
 from ._estimator import BayesianClassifierMixin, BayesianEstimator, BayesianRegressorMixin
 from ._validation import (
     LARGEST,
@@ -40,8 +40,6 @@ from .targets import (
     ProbitTarget,
     SoftmaxTarget,
 )
-
-_EPS = np.finfo(np.float64).eps
 
 
 @dataclass
@@ -112,9 +110,9 @@ class _BayesianLinearModel(BayesianEstimator):
         """How features, and the outcome if given, are standardised."""
         if not self.standardize:
             return _Scaling()
-        scaling = _Scaling(*_location_and_scale(X, sample_weight))
+        scaling = _Scaling(*location_and_scale(X, sample_weight))
         if y is not None:
-            (y_mean,), (scaling.y_scale,) = _location_and_scale(y[:, None], sample_weight)
+            (y_mean,), (scaling.y_scale,) = location_and_scale(y[:, None], sample_weight)
             scaling.y_center = y_mean
         if not self.fit_intercept:
             scaling.center, scaling.y_center = None, 0.0
@@ -165,7 +163,7 @@ class _BayesianLinearModel(BayesianEstimator):
         problems = [text for text in problems if text]
         if X.shape[0] < n_coordinates:
             problems.append(f"{X.shape[0]} rows for {n_coordinates} coordinates")
-        constant = self.standardize and _constant_columns(X)
+        constant = self.standardize and constant_columns(X)
         if constant:
             problems.append(f"{constant} constant features, which are never scaled")
         if problems:
@@ -420,7 +418,7 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         with about("y"):
             y = y.astype(np.float64)
         check_magnitude(y, "y")
-        X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
+        X, y, sample_weight = drop_weightless(X, y, check_sample_weight(sample_weight, X))
         scaling = self._scaling if further else self._find_scaling(X, sample_weight, y)
         target = LinearTarget(
             X,
@@ -600,7 +598,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         further = stream and hasattr(self, "posterior_")
         X, y = self._validated(X, y, further)
         check_classification_targets(y)
-        X, y, sample_weight = _drop_weightless(X, y, check_sample_weight(sample_weight, X))
+        X, y, sample_weight = drop_weightless(X, y, check_sample_weight(sample_weight, X))
         present, codes = np.unique(y, return_inverse=True)
         self.classes_ = present if classes is None else classes
         if len(self.classes_) < 2:
@@ -825,52 +823,3 @@ class BayesianProbitRegression(_BayesianLinearClassifier):
             eta = predictors[:, :, 0]
             return log_ndtr(eta) - log_ndtr(-eta)
         return log_ndtr(predictors)
-
-
-def _drop_weightless(X, y, sample_weight):
-    """Leave out samples of weight zero, so that they define no class and no mean."""
-    kept = sample_weight > 0.0
-    return (X, y, sample_weight) if kept.all() else (X[kept], y[kept], sample_weight[kept])
-
-
-def _constant_columns(X):
-    """How many columns hold one value alone."""
-    if sparse.issparse(X):
-        return int((X.max(axis=0).toarray() == X.min(axis=0).toarray()).sum())
-    return int((X[0] == X).all(axis=0).sum())
-
-
-def _location_and_scale(X, sample_weight):
-    """Weighted mean and standard deviation of each column, the latter 1 for a constant column.
-
-    Sums are taken about the first row, so that a constant column has its own value as mean and no
-    variance; a standard deviation that rounding of the values explains counts as none.
-    """
-    # Weights count in proportion to each other, and tiny ones would underflow in products.
-    sample_weight = sample_weight / sample_weight.max()
-    total = sample_weight.sum()
-    if sparse.issparse(X):
-        mean, variance = _sparse_moments(X, sample_weight, total)
-    else:
-        pivot = X[0]
-        mean = pivot + _weighted_sum(X, sample_weight, lambda rows: rows - pivot) / total
-        variance = _weighted_sum(X, sample_weight, lambda rows: np.square(rows - mean)) / total
-    scale = np.sqrt(variance)
-    return mean, np.where(scale > 16.0 * _EPS * np.abs(mean), scale, 1.0)
-
-
-def _sparse_moments(X, sample_weight, total):
-    """Weighted mean and variance of each column of a CSR array."""
-    n, p = X.shape
-    weights = np.repeat(sample_weight, np.diff(X.indptr))
-    mean = np.bincount(X.indices, weights * X.data, p) / total
-    squares = np.bincount(X.indices, weights * np.square(X.data - mean[X.indices]), p)
-    absent = np.maximum(total - np.bincount(X.indices, weights, p), 0.0)
-    # A difference of sums is not exactly zero, and the mean may be large.
-    absent[np.bincount(X.indices, minlength=p) == n] = 0.0
-    return mean, (squares + absent * mean**2) / total
-
-
-def _weighted_sum(X, sample_weight, function):
-    blocks = row_blocks(len(X), 8 * X.shape[1])
-    return sum(sample_weight[rows] @ function(X[rows]) for rows in blocks)

@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from ._columns import drop_weightless, location_and_scale
 from ._estimator import BayesianClassifierMixin, BayesianEstimator, BayesianRegressorMixin
 from ._parallel import make_map, one_thread
 from ._random import as_generator
@@ -41,7 +42,6 @@ from .inference._network import (
 )
 from .inference.curve import curve_middle
 from .inference.ensemble import Ensemble, automatic_epochs, resolve_batch_size
-from .linear_model import _drop_weightless, _location_and_scale
 from .posterior import ParticlePosterior
 from .priors import PRIORS, resolve_prior
 from .targets.mlp import MLPTarget, ScaledNetwork
@@ -49,7 +49,7 @@ from .targets.subspace import Subspace, curve_plane
 
 _FOREVER = 2**62
 _N_JUDGED = 20  # particles whose likelihood is compared with that of a constant
-_NO_USE = 1.0  # nats a row by which it may be less
+_NO_USE = 1.0  # nats a row by which it may be less: with nothing to learn it is by up to a third
 _MEMORY = 0.9  # of the noise variance in a stream, from one call of partial_fit to the next
 
 
@@ -334,9 +334,9 @@ class _BayesianMLP(BayesianEstimator):
         if not self.standardize:
             return _Scaling()
         dense = X.toarray() if sparse.issparse(X) else X
-        scaling = _Scaling(*_location_and_scale(dense, sample_weight))
+        scaling = _Scaling(*location_and_scale(dense, sample_weight))
         if y is not None:
-            scaling.y_center, scaling.y_scale = _location_and_scale(y, sample_weight)
+            scaling.y_center, scaling.y_scale = location_and_scale(y, sample_weight)
         return scaling
 
     def _prepared(self, X, y, sample_weight):
@@ -344,7 +344,7 @@ class _BayesianMLP(BayesianEstimator):
 
         Then a weight and as many repetitions, in any order, are the same data to the last bit.
         """
-        X, y, sample_weight = _drop_weightless(X, y, sample_weight)
+        X, y, sample_weight = drop_weightless(X, y, sample_weight)
         if self.batch_size is not None:
             return X, y, sample_weight
         X = X.toarray() if sparse.issparse(X) else X

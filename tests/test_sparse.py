@@ -16,8 +16,8 @@ from skstein import (
     BayesianLogisticRegression,
     BayesianProbitRegression,
 )
+from skstein._columns import location_and_scale
 from skstein.inference import SVGD, KSDThinnedMCMC, LaplaceDraws
-from skstein.linear_model import _location_and_scale
 from skstein.priors import Normal
 from skstein.targets import LinearTarget, LogisticTarget, ProbitTarget, SoftmaxTarget
 from skstein.targets.design import make_design
@@ -431,8 +431,8 @@ def test_location_and_scale_are_those_of_dense_features(offset, decades, rng):
     X[:, 1] = 3.7
     X[:, 2] = rng.normal(size=len(X)) + offset
     weights = 10.0 ** rng.uniform(-decades, decades, len(X))
-    mean, scale = _location_and_scale(X, weights)
-    sparse_mean, sparse_scale = _location_and_scale(scipy.sparse.csr_array(X), weights)
+    mean, scale = location_and_scale(X, weights)
+    sparse_mean, sparse_scale = location_and_scale(scipy.sparse.csr_array(X), weights)
     assert_allclose(sparse_mean, mean, rtol=1e-12, atol=1e-12 * np.abs(X).max())
     assert_allclose(sparse_scale, scale, rtol=1e-7)
 

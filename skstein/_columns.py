@@ -1,0 +1,57 @@
+"""What is found out about the columns of a table before anything is fitted to its rows."""
+
+import numpy as np
+from scipy import sparse
+
+from ._blocks import row_blocks
+
+_EPS = np.finfo(np.float64).eps
+
+
+def drop_weightless(X, y, sample_weight):
+    """Leave out samples of weight zero, so that they define no class and no mean."""
+    kept = sample_weight > 0.0
+    return (X, y, sample_weight) if kept.all() else (X[kept], y[kept], sample_weight[kept])
+
+
+def constant_columns(X):
+    """How many columns hold one value alone."""
+    if sparse.issparse(X):
+        return int((X.max(axis=0).toarray() == X.min(axis=0).toarray()).sum())
+    return int((X[0] == X).all(axis=0).sum())
+
+
+def location_and_scale(X, sample_weight):
+    """Weighted mean and standard deviation of each column, the latter 1 for a constant column.
+
+    Sums are taken about the first row, so that a constant column has its own value as mean and no
+    variance; a standard deviation that rounding of the values explains counts as none.
+    """
+    # Weights count in proportion to each other, and tiny ones would underflow in products.
+    sample_weight = sample_weight / sample_weight.max()
+    total = sample_weight.sum()
+    if sparse.issparse(X):
+        mean, variance = _sparse_moments(X, sample_weight, total)
+    else:
+        pivot = X[0]
+        mean = pivot + _weighted_sum(X, sample_weight, lambda rows: rows - pivot) / total
+        variance = _weighted_sum(X, sample_weight, lambda rows: np.square(rows - mean)) / total
+    scale = np.sqrt(variance)
+    return mean, np.where(scale > 16.0 * _EPS * np.abs(mean), scale, 1.0)
+
+
+def _sparse_moments(X, sample_weight, total):
+    """Weighted mean and variance of each column of a CSR array."""
+    n, p = X.shape
+    weights = np.repeat(sample_weight, np.diff(X.indptr))
+    mean = np.bincount(X.indices, weights * X.data, p) / total
+    squares = np.bincount(X.indices, weights * np.square(X.data - mean[X.indices]), p)
+    absent = np.maximum(total - np.bincount(X.indices, weights, p), 0.0)
+    # A difference of sums is not exactly zero, and the mean may be large.
+    absent[np.bincount(X.indices, minlength=p) == n] = 0.0
+    return mean, (squares + absent * mean**2) / total
+
+
+def _weighted_sum(X, sample_weight, function):
+    blocks = row_blocks(len(X), 8 * X.shape[1])
+    return sum(sample_weight[rows] @ function(X[rows]) for rows in blocks)
