@@ -382,6 +382,13 @@ def test_a_metric_is_the_geometric_mean_of_the_two_covariances(rng):
     assert_allclose(metric.refined(states, scores).scale, scale, atol=1e-3 * scale.max())
 
 
+@pytest.mark.parametrize("size", [1e60, 1e100, 1e150])
+def test_states_that_have_left_for_infinity_leave_the_metric_as_it_is(size, rng):
+    states = size * rng.standard_normal((40, 2))
+    metric = Metric(np.eye(2))
+    assert metric.refined(states, -size * states) is metric
+
+
 def test_a_metric_of_many_coordinates_is_diagonal(rng):
     dim = 300
     sd = np.geomspace(1e-3, 1e3, dim)

@@ -118,8 +118,9 @@ class Metric:
             score = self.pull(score - score.mean(axis=0))
             scale = (np.mean(z**2, axis=0) / np.mean(score**2, axis=0)) ** 0.25
             z, score = z / scale, score * scale
-        if not (np.isfinite(z).all() and np.isfinite(score).all()):
-            return self
+            # Of what is decomposed below no entry is larger than the product of the two sums.
+            if not np.isfinite(np.sum(z**2) * np.sum(score**2)):
+                return self
         if dim > _DENSE_UP_TO:
             return Metric(self.forward(scale))
         # Few states leave directions unseen, and long tails leave some to rounding: the next window
