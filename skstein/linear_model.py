@@ -309,8 +309,8 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
 
     _parameter_constraints = {
         **_BayesianLinearModel._parameter_constraints,
-        "noise_shape": [Interval(Real, 0, None, closed="neither")],
-        "noise_scale": [Interval(Real, 0, None, closed="neither")],
+        "noise_shape": [Interval(Real, 0, LARGEST, closed="right")],
+        "noise_scale": [Interval(Real, 0, LARGEST, closed="right")],
     }
 
     def __init__(
