@@ -48,8 +48,10 @@ from .targets.mlp import MLPTarget, ScaledNetwork
 from .targets.subspace import Subspace, curve_plane
 
 _FOREVER = 2**62
-_N_JUDGED = 20  # particles whose likelihood is compared with that of a constant
-_NO_USE = 1.0  # nats a row by which it may be less: with nothing to learn it is by up to a third
+_JUDGED_ROWS = 1000  # on which particles are compared with a constant
+# By how many nats a row their likelihood may be less: with nothing to learn it is by up to a third.
+_NO_USE = 1.0
+_SPOILT, _SPOILT_IN_ALL = 5.0, 20.0  # nats a row, and in all, by which a particle is left out
 _MEMORY = 0.9  # of the noise variance in a stream, from one call of partial_fit to the next
 
 
@@ -215,9 +217,9 @@ class _BayesianMLP(BayesianEstimator):
                 if engine is not None and not stage.stopped:
                     posterior = self._spread(engine, target, posterior, rng, map_pieces, stage)
             posterior.state = None
+            posterior = self._useful(target, posterior)
             vars(self).update(attributes(posterior))
         self._keep(networks)
-        _require_use(target, posterior)
         return self
 
     def _spread(self, engine, target, start, rng, map_pieces, callback):
@@ -226,8 +228,8 @@ class _BayesianMLP(BayesianEstimator):
         if self.subspace is not None:
             if len(theta) < 2:
                 raise FloatingPointError(
-                    "one of the two networks that span the subspace diverged: use a smaller "
-                    f"learning_rate_init, below {self.learning_rate_init:g}."
+                    "one of the two networks that span the subspace diverged or died: use a "
+                    f"smaller learning_rate_init, below {self.learning_rate_init:g}."
                 )
             middle = curve_middle(target, theta[0], theta[1], rng)
             plane = Subspace(target, *curve_plane(theta[0], middle, theta[1], target.n_weights))
@@ -273,6 +275,41 @@ class _BayesianMLP(BayesianEstimator):
         posterior.n_iter += start.n_iter
         return posterior
 
+    def _useful(self, target, posterior):
+        """The posterior without particles that explain the rows far worse than a constant does.
+
+        Finite as they are, one of them is enough to spoil a mean. In a plane, where particles have
+        weights and engines checks of their own, none is left out.
+        """
+        rows = np.arange(0, target.n_rows, -(-target.n_rows // _JUDGED_ROWS))
+        theta = np.concatenate([posterior.particles, target.constant()[None]])
+        value = target.log_likelihood(theta, rows) * len(rows) / target.n_rows
+        loss = np.nan_to_num(value[-1] - value[:-1], nan=np.inf)
+        weight = target.data[2][rows].sum(dtype=float)
+        failure = "explain the rows they were trained on worse than a constant does, by"
+        advice = "reduce learning_rate_init, raise max_iter, or scale the features."
+        kept = loss < _SPOILT * weight + _SPOILT_IN_ALL
+        if kept.any() and not kept.all() and self.subspace is None:
+            warnings.warn(
+                f"{np.sum(~kept)} of {len(kept)} networks {failure} "
+                f"{np.median(loss[~kept]) / weight:.2g} nats a row, and were left out: {advice}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+            posterior.diagnostics["n_dropped"] += int(np.sum(~kept))
+            scores = None if posterior.scores is None else posterior.scores[kept]
+            particles, weights = posterior.particles[kept], posterior.weights[kept]
+            posterior = posterior._with(particles=particles, weights=weights, scores=scores)
+            loss = loss[kept]
+        if not loss.mean() < _NO_USE * weight:
+            warnings.warn(
+                f"the networks {failure} {loss.mean() / weight:.2g} nats a row: their training "
+                f"failed; {advice}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return posterior
+
     def _keep(self, networks):
         """What training goes on from, without the rows."""
         none = np.array([], dtype=np.int64)
@@ -315,6 +352,14 @@ class _BayesianMLP(BayesianEstimator):
                 noise = _MEMORY * self._stream_noise + (1.0 - _MEMORY) * noise
             self._stream_noise = noise
             particles[:, target.n_weights :] = np.log(noise)
+        if target.dead(particles[kept]).all():
+            warnings.warn(
+                "all networks are dead: they put out the same for every row; use a smaller "
+                f"learning_rate_init than {self.learning_rate_init:g}, more hidden units, "
+                'activation="tanh", or scale the features, and begin anew.',
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         n_iter = getattr(self, "n_iter_", 0) + 1
         self.posterior_ = ParticlePosterior(particles[kept], names=target.names, n_iter=n_iter)
         self.n_iter_, self._network, self._scaling = n_iter, target.network, scaling
@@ -353,23 +398,6 @@ class _BayesianMLP(BayesianEstimator):
         weights = np.bincount(inverse.ravel(), sample_weight)
         p = X.shape[1]
         return rows[:, :p], rows[:, p:].reshape(len(rows), *y.shape[1:]), weights
-
-
-def _require_use(target, posterior):
-    """Warn when networks explain the rows they were trained on clearly worse than a constant."""
-    theta = posterior.particles[:: -(-len(posterior) // _N_JUDGED)]
-    with np.errstate(over="ignore", invalid="ignore"):
-        gain = (
-            target.log_likelihood(theta).mean() - target.log_likelihood(target.constant()[None])[0]
-        )
-    if not gain > -_NO_USE * target.total_weight:
-        warnings.warn(
-            "the networks explain the rows they were trained on worse than a constant does, by "
-            f"{-gain / target.total_weight:.2g} nats a row: their training failed; reduce "
-            "learning_rate_init, raise max_iter, or scale the features.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
 
 
 class _Stages:
@@ -576,7 +604,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         UserWarning
             If y is constant.
         ConvergenceWarning
-            If some networks diverge, which are left out.
+            If networks diverge, die (put out the same for every row) or explain the rows far worse
+            than a constant does. They are left out, unless all of them do.
         """
         given = X, y, sample_weight
         X, y = self._validated(X, y, False, multi_output=True, y_numeric=True)
@@ -620,6 +649,11 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             If a parameter, X, y or the weights are invalid.
         FloatingPointError
             If every network diverges.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If all networks are dead: they put out the same for every row.
 
         Examples
         --------
@@ -832,7 +866,8 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         Warns
         -----
         ConvergenceWarning
-            If some networks diverge, which are left out.
+            If networks diverge, die (put out the same for every row) or explain the rows far worse
+            than a constant does. They are left out, unless all of them do.
         """
         given = X, y, sample_weight
         X, y = self._validated(X, y, False)
@@ -871,6 +906,11 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
             If a parameter, X, y or the weights are invalid, or the classes are not given or change.
         FloatingPointError
             If every network diverges.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If all networks are dead: they put out the same for every row.
         """
         further = hasattr(self, "posterior_")
         if classes is not None:

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.special import expit, log_softmax, softmax
 
@@ -312,3 +312,18 @@ def test_what_is_refused(rng):
         MLPTarget(X, y, prior=Laplace())
     with pytest.raises(ValueError, match="layer without units"):
         MLPTarget(X, y, hidden_layer_sizes=(5, 0))
+
+
+def test_a_network_is_dead_if_it_is_constant_on_all_rows_that_differ(rng):
+    """One row among many is enough to be alive, and rows that are equal tell nothing."""
+    X = rng.normal(size=(2000, 2))
+    X[1234] = 100.0
+    target = MLPTarget(X, rng.normal(size=2000), hidden_layer_sizes=(3, 2))
+    theta = target.sample_initial(rng, 4)
+    theta[1, 6:9] = -20.0
+    theta[2, 6:9] = -1e4
+    theta[3, 15:17] = -1e4
+    theta[1, :6] = theta[1, 9:15] = 1.0
+    assert_array_equal(target.dead(theta), [False, False, True, True])
+    same = MLPTarget(np.ones((5, 2)), rng.normal(size=5), hidden_layer_sizes=(3, 2))
+    assert not same.dead(theta).any()

@@ -18,9 +18,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
-from skstein import BayesianMLPClassifier, BayesianMLPRegressor, predictive
+from skstein import BayesianMLPClassifier, BayesianMLPRegressor, ParticlePosterior, predictive
 from skstein.inference import FWSS, PMD, SVGD, AdaptivePMFVB, Ensemble, KSDThinnedMCMC
 from skstein.inference._network import NETWORK_ENGINES
+from skstein.inference.base import Engine
 from skstein.inference.curve import curve_middle
 from skstein.kernels import RBF
 from skstein.samplers import SGHMC
@@ -383,7 +384,7 @@ def test_training_that_diverges_says_so(Estimator):
 def test_networks_that_are_worse_than_a_constant_are_reported(Estimator):
     """Their weights are finite, so that nothing else would tell."""
     X, y = data(Estimator)
-    with pytest.warns(ConvergenceWarning, match="worse than a constant does, by .* nats a row"):
+    with pytest.warns(ConvergenceWarning, match="the networks explain .* worse than a constant"):
         small(Estimator, learning_rate_init=1e4, max_iter=3).fit(X, y)
 
 
@@ -405,6 +406,78 @@ def test_a_network_that_diverges_is_dropped_and_counted(Estimator, monkeypatch):
     assert len(model.posterior_) == 2
     assert model.posterior_.diagnostics["n_dropped"] == 1
     assert np.isfinite(predicted(model, X)).all()
+
+
+def killed(monkeypatch, n_killed):
+    """The first networks that are drawn have hidden units which are off for every row."""
+    original = MLPTarget.sample_initial
+
+    def dead(self, rng, m):
+        theta = original(self, rng, m)
+        first, fan_in, fan_out = self.network.layers[0]
+        end = first + fan_in * fan_out
+        theta[:n_killed, end : end + fan_out] = -1e3
+        return theta
+
+    monkeypatch.setattr(MLPTarget, "sample_initial", dead)
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_a_dead_network_is_dropped_and_counted(Estimator, monkeypatch):
+    X, y = data(Estimator)
+    killed(monkeypatch, 1)
+    with pytest.warns(ConvergenceWarning, match="1 of 3 networks died in training and were left"):
+        model = small(Estimator).fit(X, y)
+    assert len(model.posterior_) == 2
+    assert model.posterior_.diagnostics["n_dropped"] == model.posterior_.diagnostics["n_dead"] == 1
+    assert np.ptp(model._outputs(X, model.posterior_.particles), axis=1).min() > 0.1
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_networks_that_are_all_dead_are_reported_once(Estimator, monkeypatch):
+    """Their predictions are those of a constant, so that nothing else would tell."""
+    X, y = data(Estimator)
+    killed(monkeypatch, 3)
+    with pytest.warns(ConvergenceWarning, match="all networks died in training") as caught:
+        model = small(Estimator).fit(X, y)
+    assert len(caught) == 1
+    assert np.ptp(predicted(model, X), axis=0).max() < 1e-9
+    classes = {"classes": [0, 1, 2]} if Estimator is BayesianMLPClassifier else {}
+    with pytest.warns(ConvergenceWarning, match="all networks are dead"):
+        clone(model).partial_fit(X, y, **classes)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_networks_that_learn_nothing_from_noise_are_not_dead(Estimator, activation, rng):
+    X, y = rng.normal(size=(200, 3)), rng.normal(size=200)
+    y = y if Estimator is BayesianMLPRegressor else y > 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Estimator((10,), activation, n_networks=5, max_iter=60, random_state=0).fit(X, y)
+        model.fit(np.ones((200, 3)), y)
+    assert model.posterior_.diagnostics["n_dropped"] == 0
+
+
+class Spoiling(Engine):
+    """Returns the networks it is given, one of them a thousand times too large."""
+
+    def run(self, target, rng, *, init=None, map=map, callback=None):
+        particles = init.copy()
+        particles[0] *= 1e3
+        return ParticlePosterior(particles)
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_a_particle_that_an_engine_spoils_is_dropped(Estimator):
+    """Finite as it is, it would spoil the mean."""
+    X, y = data(Estimator)
+    alone = small(Estimator).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="1 of 3 networks explain .* and were left out"):
+        model = small(Estimator).set_params(inference=Spoiling()).fit(X, y)
+    assert len(model.posterior_) == 2
+    assert model.posterior_.diagnostics["n_dropped"] == 1
+    assert model.score(X, y) > alone.score(X, y) - 0.1
 
 
 def test_a_chain_that_leaves_for_infinity_is_held():

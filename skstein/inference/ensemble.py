@@ -56,7 +56,8 @@ class Ensemble(Engine):
     Warns
     -----
     ConvergenceWarning
-        If some networks diverge, which are left out.
+        If some networks diverge or die, which are left out, or all die. A dead network puts out the
+        same for every row: all units of one of its layers are off, and no gradient gets past it.
 
     References
     ----------
@@ -140,6 +141,10 @@ class Ensemble(Engine):
                     f"below {self.learning_rate:g}, or scale the features."
                 )
             particles = np.stack([target.trained(state, early) for state in kept])
+            dead = target.dead(particles)
+            if not dead.all():
+                kept = [state for state, left_out in zip(kept, dead, strict=True) if not left_out]
+                particles = particles[~dead]
             if target.n_noise and any(len(state.held_out) for state in kept):
                 rows = [state.held_out for state in kept]
                 particles[:, target.n_weights :] = target.out_of_bag_noise(particles, rows)
@@ -148,7 +153,7 @@ class Ensemble(Engine):
                 names=target.names,
                 history=history.arrays(),
                 n_iter=done,
-                diagnostics={"n_dropped": len(states) - len(kept)},
+                diagnostics={"n_dropped": len(states) - len(kept), "n_dead": int(dead.sum())},
                 state=kept,
             )
 
@@ -163,15 +168,30 @@ class Ensemble(Engine):
             if callback is not None and callback(done, n_epochs, make_posterior, info):
                 break
         posterior = make_posterior()
-        dropped = posterior.diagnostics["n_dropped"]
-        if dropped:
-            warnings.warn(
-                f"{dropped} of {len(states)} networks diverged and were left out: use a smaller "
-                f"learning rate than {self.learning_rate:g}.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        self._report(len(states), finite, posterior.diagnostics["n_dead"])
         return posterior
+
+    def _report(self, n_networks, n_finite, n_dead):
+        """Warn of networks that diverged or died."""
+        rate = f"use a smaller learning rate than {self.learning_rate:g}"
+        problems = []
+        if n_finite < n_networks:
+            problems.append(
+                f"{n_networks - n_finite} of {n_networks} networks diverged and were left out: "
+                f"{rate}."
+            )
+        if n_dead:
+            who = (
+                "all networks died in training"
+                if n_dead == n_finite
+                else f"{n_dead} of {n_networks} networks died in training and were left out"
+            )
+            problems.append(
+                f"{who}: they put out the same for every row; {rate}, more hidden units, "
+                'activation="tanh", or scale the features.'
+            )
+        for problem in problems:
+            warnings.warn(problem, ConvergenceWarning, stacklevel=3)
 
     def _n_epochs(self, n):
         if self.max_iter != "auto":

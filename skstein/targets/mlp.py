@@ -27,6 +27,7 @@ from ..priors import HierarchicalNormal, Normal, StudentT
 from .base import Target
 
 _METRIC_ROWS = 2000  # of which curvature is measured
+_FIRST_ROWS = 100  # on which almost every network shows that it is alive
 
 
 @dataclass(frozen=True)
@@ -464,6 +465,20 @@ class MLPTarget(Target):
         rate = self.noise_scale + 0.5 * weights @ np.square(errors)
         return np.log(rate / (self.noise_shape + 0.5 * weights.sum()))
 
+    def dead(self, theta):
+        """Which networks put out the same for every row although rows differ, shape (m,).
+
+        All units of one of their layers are dead, and no gradient gets past it. Networks that have
+        learnt that there is nothing to learn are nearly constant, but not to the last digit.
+        """
+        X = self.data[0]
+        if np.all(X[:1] == X):
+            return np.zeros(len(theta), dtype=bool)
+        dead = self._constant_on(theta, self._all[:: -(-self.n_rows // _FIRST_ROWS)])
+        if dead.any():
+            dead[dead] = self._constant_on(theta[dead], self._all)
+        return dead
+
     def constant(self):
         """The network that puts out the same for every row and explains them best, shape (dim,)."""
         _, y, weights = self.data
@@ -519,6 +534,10 @@ class MLPTarget(Target):
                 )[1]
             )
         return score
+
+    def _constant_on(self, theta, rows):
+        outputs = self.network.outputs(theta, self.data[0][rows])
+        return np.all(outputs == outputs[:, :1], axis=(1, 2))
 
     @property
     def _output_bias(self):
