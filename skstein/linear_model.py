@@ -309,8 +309,8 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
 
     _parameter_constraints = {
         **_BayesianLinearModel._parameter_constraints,
-        "noise_shape": [Interval(Real, 0, LARGEST, closed="right")],
-        "noise_scale": [Interval(Real, 0, LARGEST, closed="right")],
+        "noise_shape": [Interval(Real, 1 / LARGEST, LARGEST, closed="both")],
+        "noise_scale": [Interval(Real, 1 / LARGEST, LARGEST, closed="both")],
     }
 
     def __init__(

@@ -316,7 +316,7 @@ def fits(draw):
     y = y * draw(st.sampled_from([0.0, 1.0, 1e-12, 1e12, 1e-149, 1e40])) if linear else 1.0 * codes
     y = pick(OUTCOMES if linear else LABELS)(y)
     weights = pick(WEIGHTS)(rng, n)
-    extreme = draw(st.sampled_from([1.0] * 5 + [1e-300, 1e-8, 1e8, 1e50, 1e300]))
+    extreme = draw(st.sampled_from([1.0] * 5 + [1e-300, 1e-50, 1e-8, 1e8, 1e50, 1e300]))
     own = {"noise_shape": extreme} if linear else {"class_weight": draw(CLASS_WEIGHTS)}
     parameters = {
         "inference": pick(ENGINES),

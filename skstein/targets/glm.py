@@ -235,7 +235,11 @@ class RegressionTarget(Target):
 
 def _softplus(eta):
     """log(1 + exp(eta)), to absolute rounding error and without overflow."""
-    return np.maximum(eta, 0.0) + np.log(1.0 + np.exp(-np.abs(eta)))
+    if np.max(eta, initial=0.0) > 700.0:
+        return np.maximum(eta, 0.0) + np.log(1.0 + np.exp(-np.abs(eta)))
+    result = np.exp(eta)
+    result += 1.0
+    return np.log(result, out=result)
 
 
 def _sigmoid(eta):
@@ -250,7 +254,7 @@ class LogisticTarget(RegressionTarget):
 
     def _terms(self, eta, y, w, value, score):
         return (
-            self._row_terms(eta, y) @ w if value else None,
+            eta[:, 0] @ (y * w) - _softplus(eta[:, 0]) @ w if value else None,
             (y - _sigmoid(eta)) * w if score else None,
         )
 
