@@ -6,11 +6,13 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from docutils.nodes import SkipNode
-from latex2mathml.converter import convert
+from sphinx_gallery.directives import depart_imgsg_html, imgsgnode, visit_imgsg_html
 
 import skstein
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+import mathml
 
 project = "skstein"
 author = copyright = "The skstein developers"
@@ -58,6 +60,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "write_computation_times": False,
     "plot_gallery": "True",
+    "image_srcset": ["2x"],
 }
 
 
@@ -73,22 +76,32 @@ def protect_shapes(app, what, name, obj, options, lines):
 
 
 def inline_math(self, node):
-    self.body.append(convert(node.astext()))
+    self.body.append(mathml.inline(node.astext()))
     raise SkipNode
 
 
 def display_math(self, node):
-    latex = node.astext().strip()
-    if ("\\\\" in latex or "&" in latex) and "\\begin" not in latex:
-        latex = rf"\begin{{align*}}{latex}\end{{align*}}"
     self.body.append(self.starttag(node, "div", CLASS="math"))
-    self.body.append(convert(latex, display="block"))
+    for line in mathml.display(node.astext()):
+        self.body.append(f"<div>{''.join(f'<div>{part}</div>' for part in line)}</div>\n")
     self.body.append("</div>\n")
     raise SkipNode
+
+
+def visit_figure(self, node):
+    """A box of its own, in which a figure can be moved where the screen is narrow."""
+    self.body.append('<div class="figure-box">')
+    visit_imgsg_html(self, node)
+
+
+def depart_figure(self, node):
+    depart_imgsg_html(self, node)
+    self.body.append("</div>")
 
 
 def setup(app):
     # Browsers draw MathML themselves; MathJax would have to be fetched when a page is read.
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
+    app.add_node(imgsgnode, html=(visit_figure, depart_figure), override=True)
     app.connect("autodoc-process-docstring", protect_shapes, priority=400)
     app.connect("autodoc-skip-member", skip_foreign_members)

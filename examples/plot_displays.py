@@ -64,6 +64,7 @@ plt.show()
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
 KSDPathDisplay.from_estimator(reg, ax=left)
+left.set_title("KSD of the kept points", loc="left", fontsize=11)
 HistoryDisplay.from_estimator(reg, quantities=[], names=["bmi"], ax=right)
 plt.show()
 
@@ -81,6 +82,8 @@ PredictiveIntervalDisplay.from_estimator(
 PredictiveIntervalDisplay.from_estimator(
     reg, X, "bmi", kind="average", values=np.linspace(15, 55, 20), ax=right
 )
+left.set_title("Other features at their means", loc="left", fontsize=11)
+right.set_title("Average over the rows", loc="left", fontsize=11)
 plt.show()
 
 # %%
@@ -93,9 +96,10 @@ y = y.map({0: "malignant", 1: "benign"})
 X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=40, stratify=y, random_state=0)
 clf = make_pipeline(StandardScaler(), BayesianLogisticRegression(random_state=0))
 clf.fit(X_train, y_train)
-PredictiveIntervalDisplay.from_estimator(
+display = PredictiveIntervalDisplay.from_estimator(
     clf, X_train, "mean radius", y=y_train, values=np.linspace(0, 35, 60)
 )
+display.ax_.set_title("Other features at their means", loc="left", fontsize=11)
 plt.show()
 
 # %%
@@ -107,4 +111,7 @@ plt.show()
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
 display = UncertaintyDisplay.from_estimator(clf, X_test, y_test, ax=left)
 display.plot(ax=right, kind="stacked")
+left.legend(loc="upper left", frameon=False, fontsize=9)
+left.set_title("Two parts of not knowing", loc="left", fontsize=11)
+right.set_title("Stacked, row by row", loc="left", fontsize=11)
 plt.show()

@@ -53,8 +53,10 @@ def plot_path(ax, model, returns):
 fig, ax = plt.subplots(figsize=(9, 3.5), layout="constrained")
 plot_path(ax, model, returns)
 ax.plot(np.exp(x / 2), color="k", lw=0.8, label="truth")
-ax.set_ylim(0, 1.15 * max(high.max(), np.exp(x / 2).max()))
-ax.legend(ncols=4, loc="upper left", fontsize="small")
+ax.set_ylim(0, 1.3 * max(high.max(), np.exp(x / 2).max()))
+ax.set_title("A simulated series", loc="left", fontsize=11)
+ax.legend(ncols=4, loc="upper left", fontsize=9)
+plt.show()
 
 # %%
 # One block, or the factors of the paper
@@ -92,7 +94,9 @@ for ax, (name, truth), joint, factor in zip(
     ax.axvline(truth, color="k", lw=0.8, label="truth")
     ax.set(xlabel=name, yticks=[], ylim=(0, None))
 axes[0].set_ylabel("posterior density")
-axes[2].legend()
+axes[0].set_title("What the factors lose", loc="left", fontsize=11)
+axes[2].legend(fontsize=9)
+plt.show()
 
 # %%
 # Pounds and dollars
@@ -125,9 +129,9 @@ if path.is_file():
     ax.plot(ahead, model.predict(len(future)), color="C1", label="forecast")
     ax.vlines(ahead, 0, np.abs(future), color="0.75", lw=0.8)
     ax.set(xlim=(0, len(pounds)), xlabel="trading day", ylabel="volatility in percent")
-    ax.set_ylim(0, 1.15 * np.abs(pounds).max())
-    ax.legend(ncols=4, loc="upper left", fontsize="small")
+    ax.set_ylim(0, 1.2 * np.abs(pounds).max())
+    ax.set_title("Pounds in dollars: 500 days, and 250 ahead", loc="left", fontsize=11)
+    ax.legend(ncols=4, loc="upper left", fontsize=9)
+    plt.show()
 else:
     print("SKSTEIN_DATA names no folder with data/gbp_usd_9798.txt.gz: simulated series only.")
-
-plt.show()

@@ -116,6 +116,7 @@ left.axvline(0.0, color="0.5", lw=0.8)
 left.set_yticks(range(len(scores)), scores)
 left.invert_yaxis()
 left.set_xlabel("log score above that of the straight line\n(nats a patient, ± 2 standard errors)")
+left.set_xticks(np.arange(-0.08, 0.08, 0.04))
 left.set_title("Better to the right", loc="left", fontsize=11)
 thirds = np.array_split(np.argsort(means["linear"]), 3)
 for name, color in (("linear", "#0072B2"), ("linear, of the root", "#D55E00")):

@@ -111,6 +111,7 @@ ax.set_xlim(-2, 5)
 ax.set_ylim(0)
 ax.set_yticks([])
 ax.set_xlabel("w")
+ax.set_title("One observation: density of its coefficient", loc="left", fontsize=11)
 ax.legend(frameon=False, loc="upper left")
 plt.show()
 
