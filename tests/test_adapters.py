@@ -307,6 +307,16 @@ def test_a_one_sided_target_is_the_target(rng):
     assert_allclose(-central_differences(one_sided.score, origin)[0], np.eye(5), atol=1e-4)
 
 
+def test_a_singular_hessian_is_not_straightened(rng):
+    """Of two columns that are one, and a prior that says nothing."""
+    X = rng.normal(size=(20, 1))[:, [0, 0]]
+    target = LogisticTarget(X, (X[:, 0] > 0).astype(float), prior=Normal(1.0))
+    laplace = laplace_approximation(target)
+    laplace.hessian[1:, 1:] = 1.0
+    with pytest.raises(np.linalg.LinAlgError, match="singular to rounding"):
+        OneSided(target, laplace, np.array([1]))
+
+
 # Minibatches.
 
 

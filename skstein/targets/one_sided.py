@@ -10,7 +10,7 @@ every engine works unchanged.
 import numpy as np
 from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import CubicSpline
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.stats import norm
 
 from .bijections import Chain, HyperbolicMap
@@ -124,6 +124,8 @@ def one_sided_bijection(target, laplace, selected, surrogate=None):
         cho_factor(hessian[np.ix_(rest, rest)]), hessian[np.ix_(rest, selected)]
     )
     schur = hessian[np.ix_(selected, selected)] + hessian[np.ix_(selected, rest)] @ regression
+    if not (schur.diagonal() > 0.0).all():
+        raise LinAlgError("the Hessian at the mode is singular to rounding.")
     u = np.linspace(-3.2, 3.2, 65)
     fits = []
     for index, j in enumerate(selected):
