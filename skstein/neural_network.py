@@ -35,7 +35,6 @@ from ._validation import (
 from .inference import ENGINES, KSDThinnedMCMC, infer, resolve_engine
 from .inference._network import (
     NETWORK_ENGINES,
-    in_coordinates,
     needs_scaling,
     refuse_hopeless,
     resolve_network_engine,
@@ -209,11 +208,15 @@ class _BayesianMLP(BayesianEstimator):
         def attributes(posterior):
             return {"posterior_": posterior, "n_iter_": posterior.n_iter, **common}
 
-        with self._rounds(total, self._event(*given), attributes) as callback:
+        def so_far(posterior):
+            posterior.n_iter = stage.n_iter
+            return attributes(posterior)
+
+        with self._rounds(total, self._event(*given), so_far) as callback:
             stage = _Stages(callback, total)
             with one_thread(), np.errstate(over="ignore", invalid="ignore"):
                 posterior = ensemble.run(target, rng, init=previous, map=map_pieces, callback=stage)
-                networks = posterior.state
+                networks, stage.n_before = posterior.state, posterior.n_iter
                 if engine is not None and not stage.stopped:
                     posterior = self._spread(engine, target, posterior, rng, map_pieces, stage)
             posterior.state = None
@@ -224,7 +227,7 @@ class _BayesianMLP(BayesianEstimator):
 
     def _spread(self, engine, target, start, rng, map_pieces, callback):
         """The second stage: particles around each of the networks of ``start``."""
-        theta = start.particles
+        theta, forward = start.particles, None
         if self.subspace is not None:
             if len(theta) < 2:
                 raise FloatingPointError(
@@ -233,38 +236,31 @@ class _BayesianMLP(BayesianEstimator):
                 )
             middle = curve_middle(target, theta[0], theta[1], rng)
             plane = Subspace(target, *curve_plane(theta[0], middle, theta[1], target.n_weights))
-            posterior = infer(
-                plane,
-                engine,
-                random_state=rng,
-                n_jobs=self.n_jobs,
-                callback=in_coordinates(callback, plane.forward),
-            )
-            posterior = posterior._with(
-                particles=plane.forward(posterior.particles),
-                names=target.names,
-                scores=None,
-                whitening=None,
-            )
+            run = partial(infer, plane, engine, random_state=rng, n_jobs=self.n_jobs)
+            forward = plane.forward
         elif needs_scaling(engine):
             precision = target.initial_precision
             scales = [target.scales(row, precision, rng) for row in theta]
             noise = theta[0, target.n_weights :]
             batch_size = getattr(engine, "batch_size", None)
             working = ScaledNetwork(target, np.mean(scales, axis=0), noise, batch_size)
-            posterior = engine.run(
-                working,
-                rng,
-                init=working.inverse(theta),
-                map=map_pieces,
-                callback=in_coordinates(callback, working.forward),
-            )
-            posterior = posterior._with(
-                particles=working.forward(posterior.particles), names=target.names, scores=None
-            )
+            run = partial(engine.run, working, rng, init=working.inverse(theta), map=map_pieces)
+            forward = working.forward
         else:
-            posterior = engine.run(target, rng, init=theta, map=map_pieces, callback=callback)
-        posterior = posterior._with(names=target.names)
+            run = partial(engine.run, target, rng, init=theta, map=map_pieces)
+
+        def completed(posterior):
+            """What the engine found, as networks, after the iterations of both stages."""
+            changes = {"names": target.names, "n_iter": start.n_iter + posterior.n_iter}
+            if forward is not None:
+                changes |= {"scores": None, "whitening": None}
+                changes["particles"] = forward(posterior.particles)
+            return posterior._with(**changes)
+
+        def shown(iteration, total, make_posterior, info):
+            return callback(iteration, total, lambda: completed(make_posterior()), info)
+
+        posterior = completed(run(callback=shown))
         finite = np.isfinite(posterior.particles).all(axis=1)
         if not finite.any():
             raise FloatingPointError(
@@ -272,7 +268,6 @@ class _BayesianMLP(BayesianEstimator):
                 "step size, or scale the features."
             )
         posterior.diagnostics["n_dropped"] = start.diagnostics["n_dropped"]
-        posterior.n_iter += start.n_iter
         return posterior
 
     def _useful(self, target, posterior):
@@ -292,14 +287,18 @@ class _BayesianMLP(BayesianEstimator):
         if kept.any() and not kept.all() and self.subspace is None:
             warnings.warn(
                 f"{np.sum(~kept)} of {len(kept)} networks {failure} "
-                f"{np.median(loss[~kept]) / weight:.2g} nats a row, and were left out: {advice}",
+                f"{np.median(loss[~kept]) / weight:.2g} nats a row, and were left out: {advice} "
+                'With few hidden units, prior="normal" keeps weights from growing.',
                 ConvergenceWarning,
                 stacklevel=4,
             )
             posterior.diagnostics["n_dropped"] += int(np.sum(~kept))
-            scores = None if posterior.scores is None else posterior.scores[kept]
-            particles, weights = posterior.particles[kept], posterior.weights[kept]
-            posterior = posterior._with(particles=particles, weights=weights, scores=scores)
+            arrays = {name: getattr(posterior, name) for name in ("scores", "log_densities")}
+            posterior = posterior._with(
+                particles=posterior.particles[kept],
+                weights=posterior.weights[kept],
+                **{name: None if all_ is None else all_[kept] for name, all_ in arrays.items()},
+            )
             loss = loss[kept]
         if not loss.mean() < _NO_USE * weight:
             warnings.warn(
@@ -401,14 +400,16 @@ class _BayesianMLP(BayesianEstimator):
 
 
 class _Stages:
-    """One callback for both stages, which counts rounds through."""
+    """One callback for both stages, which counts rounds and iterations through."""
 
     def __init__(self, callback, total):
         self._callback, self._total = callback, total
         self._done, self.stopped = 0, False
+        self.n_before = self.n_iter = 0
 
     def __call__(self, iteration, total, make_posterior, info):
         self._done += 1
+        self.n_iter = self.n_before + iteration
         if self._callback is not None:
             total = max(self._done + 1, total) if self._total is None else self._total
             self.stopped = self._callback(self._done, total, make_posterior, info)

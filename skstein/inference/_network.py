@@ -67,18 +67,6 @@ def refuse_hopeless(engine, dim):
         )
 
 
-def in_coordinates(callback, forward):
-    """A callback that is shown particles after ``forward``."""
-
-    def shown(make_posterior):
-        posterior = make_posterior()
-        return posterior._with(particles=forward(posterior.particles), names=None, scores=None)
-
-    return lambda iteration, total, make_posterior, info: callback(
-        iteration, total, lambda: shown(make_posterior), info
-    )
-
-
 def resolve_network_engine(inference):
     """Turn ``inference`` of a neural network into an engine of its own.
 

@@ -135,7 +135,8 @@ class AdaptivePMFVB(Engine):
         ends = {part[-1] for part in ends}
 
         def make_posterior():
-            particles = np.concatenate(pool) if pool else self._with_noise(target, theta, rng)
+            # Before the first snapshot without draws, which would change what follows.
+            particles = np.concatenate(pool) if pool else theta.copy()
             return ParticlePosterior(particles, n_iter=iteration)
 
         for iteration in range(1, self.n_iterations + 1):

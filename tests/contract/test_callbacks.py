@@ -21,6 +21,8 @@ from sklearn.preprocessing import StandardScaler
 from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
     BayesianProbitRegression,
 )
 from skstein.inference import (
@@ -28,15 +30,19 @@ from skstein.inference import (
     PMD,
     PMFVB,
     SVGD,
+    AdaptivePMFVB,
     KSDThinnedMCMC,
     LaplaceDraws,
     SteinPoints,
 )
+from skstein.samplers import SGHMC
 
 # Whether a fit this short converges is not the question here.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-ESTIMATORS = [BayesianLinearRegression, BayesianLogisticRegression, BayesianProbitRegression]
+LINEAR = [BayesianLinearRegression, BayesianLogisticRegression, BayesianProbitRegression]
+NETWORKS = [BayesianMLPRegressor, BayesianMLPClassifier]
+ESTIMATORS = LINEAR + NETWORKS
 # Each with the number of rounds it makes, where the parameters alone fix it.
 ENGINES = {
     "pmd": (PMD(n_particles=20, max_iter=6, n_sweeps=0), 6),
@@ -47,12 +53,39 @@ ENGINES = {
     "ksd-mcmc": (KSDThinnedMCMC(n_particles=20, n_chains=4, n_warmup=30, n_draws=40), None),
     "laplace": (LaplaceDraws(n_particles=20), 1),
 }
+# Their rounds follow the six of the training.
+OF_NETWORKS = {
+    "ensemble": ("ensemble", 6),
+    "ksd-mcmc": (
+        KSDThinnedMCMC(12, sampler=SGHMC(thinning=5), n_chains=3, n_draws=8, max_draws=8),
+        14,
+    ),
+    "pmfvb": (AdaptivePMFVB(n_particles=3, n_iterations=5), 11),
+    "svgd": (SVGD(n_particles=3, max_iter=7), 13),
+    "fwss": (FWSS(n_particles=3, n_sweeps=1, max_iter_oracle=3, max_iter_sweep=2), 12),
+}
 every_estimator = pytest.mark.parametrize("Estimator", ESTIMATORS)
-every_case = pytest.mark.parametrize(("Estimator", "engine"), list(product(ESTIMATORS, ENGINES)))
+every_case = pytest.mark.parametrize(
+    ("Estimator", "engine"), [*product(LINEAR, ENGINES), *product(NETWORKS, OF_NETWORKS)]
+)
 
 
-def make(Estimator, engine="svgd", **params):
-    return Estimator(ENGINES[engine][0], random_state=0, **params)
+def make(Estimator, engine=None, **params):
+    if Estimator in LINEAR:
+        return Estimator(clone(ENGINES[engine or "svgd"][0]), random_state=0, **params)
+    inference = clone(OF_NETWORKS[engine or "ensemble"][0], safe=False)
+    params = {"n_networks": 3, "max_iter": 6, "learning_rate_init": 0.05, **params}
+    return Estimator((5,), inference=inference, batch_size=None, random_state=0, **params)
+
+
+def n_rounds(Estimator, engine):
+    return (ENGINES if Estimator in LINEAR else OF_NETWORKS)[engine][1]
+
+
+def grid(Estimator, *n_iter):
+    """A grid for a pipeline over how many rounds there are."""
+    name = "inference__max_iter" if Estimator in LINEAR else "max_iter"
+    return {f"{Estimator.__name__.lower()}__{name}": list(n_iter)}
 
 
 def metric(Estimator):
@@ -121,10 +154,10 @@ def test_the_tasks_are_one_level_of_rounds(Estimator, engine):
     names = [(name, ctx.task_id) for name, ctx, _ in inner[1:-1]]
     assert names == [(name, i) for i in range(len(names) // 2) for name in ("begin", "end")]
     assert all(ctx.parent is root and ctx.max_subtasks == 0 for _, ctx, _ in inner[1:-1])
-    n_rounds = ENGINES[engine][1]
+    expected = n_rounds(Estimator, engine)
     assert len(names) <= 2 * root.max_subtasks
     assert len(recorder.rounds()) >= 1
-    assert n_rounds is None or len(names) == 2 * n_rounds == 2 * len(recorder.rounds())
+    assert expected is None or len(names) == 2 * expected == 2 * len(recorder.rounds())
     assert recorder.rounds()[-1]["fitted"].n_iter_ == estimator.n_iter_
 
 
@@ -150,8 +183,8 @@ def test_each_round_shows_a_usable_estimator(Estimator, engine):
         assert fitted is not estimator and type(fitted) is Estimator
         fitted_attributes = {name for name in vars(estimator) if name.endswith("_")}
         assert fitted_attributes <= vars(fitted).keys()
-        coef = fitted.posterior_.mean()[1:4]
-        assert_allclose(np.ravel(fitted.coef_), coef)
+        if Estimator in LINEAR:
+            assert_allclose(np.ravel(fitted.coef_), fitted.posterior_.mean()[1:4])
         assert np.isfinite(fitted.score(X, y)) and np.isfinite(fitted.log_predictive(X, y)).all()
         assert fitted.posterior_.names == estimator.posterior_.names
 
@@ -169,12 +202,12 @@ def test_a_callback_stops_the_engine(Estimator, engine):
 
 @every_estimator
 def test_a_later_stop_leaves_what_the_callback_saw(Estimator):
-    estimator = make(Estimator, "svgd")
+    estimator = make(Estimator)
     X, y = data(estimator)
     seen = record(estimator, X, y, stop_after=3).rounds()[-1]["fitted"]
     assert estimator.n_iter_ == seen.n_iter_ == 3
     assert_allclose(seen.posterior_.particles, estimator.posterior_.particles)
-    assert_allclose(seen.coef_, estimator.coef_)
+    assert_allclose(seen.predict(X), estimator.predict(X))
 
 
 @every_estimator
@@ -222,8 +255,8 @@ def test_scores_inside_a_pipeline_inside_a_search(Estimator, n_jobs):
     X, y = data(estimator)
     monitor = ScoringMonitor(scoring=metric(Estimator))
     pipeline = make_pipeline(StandardScaler(), estimator.set_callbacks(monitor))
-    grid = {f"{Estimator.__name__.lower()}__inference__max_iter": [2, 4]}
-    search = GridSearchCV(pipeline, grid, cv=2, n_jobs=n_jobs, error_score="raise").fit(X, y)
+    rounds = grid(Estimator, 2, 4)
+    search = GridSearchCV(pipeline, rounds, cv=2, n_jobs=n_jobs, error_score="raise").fit(X, y)
     best = search.best_params_.popitem()[1]
     (log,) = monitor.get_logs(select="all")
     rounds = [row for row in log.data if row["task_name"] == "round"]
@@ -244,9 +277,9 @@ def test_what_is_set_on_a_search_reaches_the_estimator(Estimator):
     estimator = make(Estimator)
     X, y = data(estimator)
     pipeline = make_pipeline(StandardScaler(), estimator)
-    grid = {f"{Estimator.__name__.lower()}__inference__max_iter": [2, 3]}
     shared = Shared()
-    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").set_callbacks(shared)
+    search = GridSearchCV(pipeline, grid(Estimator, 2, 3), cv=2, error_score="raise")
+    search.set_callbacks(shared)
     search.fit(X, y)
     assert [name for name, _, _ in shared.events].count("setup") == 1
     (best,) = search.best_params_.values()
@@ -269,8 +302,7 @@ def test_a_progress_bar_of_a_search(Estimator, capsys):
     pytest.importorskip("rich")
     estimator = make(Estimator)
     pipeline = make_pipeline(StandardScaler(), estimator)
-    grid = {f"{Estimator.__name__.lower()}__inference__max_iter": [2, 3]}
-    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise")
+    search = GridSearchCV(pipeline, grid(Estimator, 2, 3), cv=2, error_score="raise")
     search.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(*data(estimator))
     out = capsys.readouterr().out
     assert f"{Estimator.__name__} - fit" in out and "GridSearchCV - fit" in out
@@ -341,33 +373,33 @@ def by_hand(Estimator, X, y, weights, folds):
     for train, test in folds:
         fold = make(Estimator).fit(X[train], y[train], weights[train])
         found.append(fold.score(X[test], y[test], weights[test]))
-    return found, make(Estimator).fit(X, y, weights).coef_
+    return found, make(Estimator).fit(X, y, weights).posterior_.mean()
 
 
 @every_estimator
 def test_weights_are_routed_through_a_search(Estimator):
     X, y, weights, folds = weighted_problem(Estimator)
-    expected, coef = by_hand(Estimator, X, y, weights, folds)
+    expected, mean = by_hand(Estimator, X, y, weights, folds)
     with config_context(enable_metadata_routing=True):
         estimator = make(Estimator).set_fit_request(sample_weight=True)
         estimator.set_score_request(sample_weight=True)
-        search = GridSearchCV(estimator, {"fit_intercept": [True]}, cv=folds, error_score="raise")
+        search = GridSearchCV(estimator, {"random_state": [0]}, cv=folds, error_score="raise")
         search.fit(X, y, sample_weight=weights)
     found = [search.cv_results_[f"split{k}_test_score"][0] for k in range(2)]
     assert_allclose(found, expected)
-    assert_allclose(search.best_estimator_.coef_, coef)
+    assert_allclose(search.best_estimator_.posterior_.mean(), mean)
 
 
 @every_estimator
 def test_weights_are_routed_through_a_pipeline(Estimator):
     X, y, weights, _ = weighted_problem(Estimator)
-    coef = make(Estimator).fit(X, y, weights).coef_
+    mean = make(Estimator).fit(X, y, weights).posterior_.mean()
     with config_context(enable_metadata_routing=True):
         scaler = StandardScaler(with_mean=False, with_std=False).set_fit_request(sample_weight=True)
         for asked in (True, False):
             estimator = make(Estimator).set_fit_request(sample_weight=asked)
             pipeline = make_pipeline(scaler, estimator).fit(X, y, sample_weight=weights)
-            assert np.allclose(pipeline[-1].coef_, coef) == asked
+            assert np.allclose(pipeline[-1].posterior_.mean(), mean) == asked
 
 
 @every_estimator
@@ -375,10 +407,11 @@ def test_weights_under_another_name_and_weights_nobody_asked_for(Estimator):
     X, y, weights, folds = weighted_problem(Estimator)
     with config_context(enable_metadata_routing=True):
         estimator = make(Estimator).set_fit_request(sample_weight="importance")
-        search = GridSearchCV(estimator, {"fit_intercept": [True]}, cv=folds, error_score="raise")
+        search = GridSearchCV(estimator, {"random_state": [0]}, cv=folds, error_score="raise")
         search.fit(X, y, importance=weights)
-        assert_allclose(search.best_estimator_.coef_, make(Estimator).fit(X, y, weights).coef_)
-        silent = GridSearchCV(make(Estimator), {"fit_intercept": [True]}, cv=folds)
+        mean = make(Estimator).fit(X, y, weights).posterior_.mean()
+        assert_allclose(search.best_estimator_.posterior_.mean(), mean)
+        silent = GridSearchCV(make(Estimator), {"random_state": [0]}, cv=folds)
         with pytest.raises(ValueError, match="sample_weight"):
             silent.fit(X, y, sample_weight=weights)
 
@@ -386,17 +419,17 @@ def test_weights_under_another_name_and_weights_nobody_asked_for(Estimator):
 @every_estimator
 def test_weights_without_routing(Estimator):
     X, y, weights, folds = weighted_problem(Estimator)
-    expected, coef = by_hand(Estimator, X, y, weights, folds)
+    expected, mean = by_hand(Estimator, X, y, weights, folds)
     search = GridSearchCV(
-        make(Estimator), {"fit_intercept": [True]}, cv=folds, error_score="raise"
+        make(Estimator), {"random_state": [0]}, cv=folds, error_score="raise"
     ).fit(X, y, sample_weight=weights)
     found = [search.cv_results_[f"split{k}_test_score"][0] for k in range(2)]
     assert_allclose(found, expected)
-    assert_allclose(search.best_estimator_.coef_, coef)
+    assert_allclose(search.best_estimator_.posterior_.mean(), mean)
     name = Estimator.__name__.lower()
     pipeline = make_pipeline(StandardScaler(with_mean=False, with_std=False), make(Estimator))
     pipeline.fit(X, y, **{f"{name}__sample_weight": weights})
-    assert_allclose(pipeline[-1].coef_, coef)
+    assert_allclose(pipeline[-1].posterior_.mean(), mean)
 
 
 @every_estimator
@@ -407,7 +440,7 @@ def test_scores_with_routed_weights(Estimator):
         monitor = ScoringMonitor(scoring=scorer)
         estimator = make(Estimator).set_fit_request(sample_weight=True).set_callbacks(monitor)
         search = GridSearchCV(
-            estimator, {"fit_intercept": [True]}, scoring=scorer, cv=folds, error_score="raise"
+            estimator, {"random_state": [0]}, scoring=scorer, cv=folds, error_score="raise"
         ).fit(X, y, sample_weight=weights)
     final = max(monitor.get_logs().data, key=lambda row: row["task_id_path"])
     assert_allclose(final["score"], search.best_estimator_.score(X, y, weights))
