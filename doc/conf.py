@@ -65,7 +65,12 @@ sphinx_gallery_conf = {
 
 
 def skip_foreign_members(app, what, name, obj, skip, options):
-    """What other packages define is documented there, with links that resolve there."""
+    """What other packages define is documented there, with links that resolve there.
+
+    A property without a docstring would show that of the type of its value.
+    """
+    if isinstance(obj, property) and not obj.__doc__:
+        return True
     module = getattr(obj, "__module__", None) or "skstein"
     return None if module.startswith("skstein") else True
 
