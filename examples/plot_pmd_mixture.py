@@ -106,6 +106,7 @@ for ax, epoch in zip(panels[1:4], (1, 2, 5), strict=True):
     picture(ax, passes[epoch].particles, passes[epoch].weights, f"after pass {epoch}")
 picture(panels[4], posterior.particles, posterior.weights, "after pass 10, final")
 panels[0].set_ylabel(r"$\theta_2$")
+plt.show()
 
 # %%
 # The contours are those of the exact density at one, two and three standard deviations.
@@ -113,8 +114,8 @@ panels[0].set_ylabel(r"$\theta_2$")
 power = posterior.history["power"]
 for epoch in (1, 2, 5, 10):
     below, reached = mass_below(passes[epoch]), power[epoch * len(x) // BATCH - 1]
-    print(f"{epoch:2d} passes: mass below {below:.3f}, power of the likelihood {reached:.3f}")
-print(f"    final: mass below {mass_below(posterior):.3f}")
+    print(f"after pass {epoch:2d}: mass below {below:.3f}, power of the likelihood {reached:.3f}")
+print(f"        final: mass below {mass_below(posterior):.3f}")
 
 # %%
 # What others make of it
