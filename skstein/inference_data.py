@@ -63,8 +63,10 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
     >>> from skstein import BayesianLinearRegression, to_arviz
     >>> X, y = load_diabetes(return_X_y=True)
     >>> reg = BayesianLinearRegression("pmfvb", random_state=0).fit(X, y)
-    >>> data = to_arviz(reg, X, y)  # doctest: +SKIP
-    >>> arviz.loo(data)  # doctest: +SKIP
+    >>> data = to_arviz(reg, X, y)
+    >>> from arviz_stats import loo
+    >>> round(loo(data).p)  # effective number of parameters
+    11
     """
     prediction = predictive(estimator, X)
     if not isinstance(prediction, _ClassProbabilities | _Outcome):

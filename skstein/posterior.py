@@ -263,7 +263,7 @@ class ParticlePosterior:
         >>> import numpy as np
         >>> from skstein import ParticlePosterior
         >>> posterior = ParticlePosterior(np.eye(2), names=["beta[0]", "beta[1]"])
-        >>> posterior.to_arviz()["posterior"]["beta"].shape  # doctest: +SKIP
+        >>> posterior.to_arviz()["posterior"]["beta"].shape
         (1, 2, 2)
         """
         groups, dims, coords, _ = self._arviz_groups(n_draws)
