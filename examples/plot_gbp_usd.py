@@ -119,8 +119,8 @@ if path.is_file():
     constant = -0.5 * np.log(2 * np.pi * variance) - future**2 / (2 * variance)
     gain = model.log_predictive(future) - constant
     error = gain.std() / np.sqrt(len(gain))
-    print(f"mean log density of the last 250 returns: {model.score(future):.3f}, ", end="")
-    print(f"{gain.mean():.3f} (standard error {error:.3f}) above that of constant volatility")
+    print(f"mean log density of the last 250 returns: {model.score(future):.3f}")
+    print(f"above that of constant volatility by {gain.mean():.3f} (standard error {error:.3f})")
 
     fig, ax = plt.subplots(figsize=(9, 3.5), layout="constrained")
     plot_path(ax, model, past)
