@@ -1,6 +1,5 @@
 """The estimators that are neural networks."""
 
-import pickle
 import warnings
 from itertools import product
 
@@ -16,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
 
 from skstein import BayesianMLPClassifier, BayesianMLPRegressor, ParticlePosterior, predictive
 from skstein.inference import FWSS, PMD, SVGD, AdaptivePMFVB, Ensemble, KSDThinnedMCMC
@@ -78,40 +76,6 @@ def predicted(estimator, X):
     if hasattr(estimator, "predict_proba"):
         return estimator.predict_proba(X)
     return np.column_stack(estimator.predict(X, return_std=True))
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
-    [small(Estimator, engine).set_params(random_state=None) for Estimator, engine in CASES]
-)
-def test_sklearn_check(estimator, check):
-    check(estimator)
-
-
-def not_on_minibatches(estimator):
-    why = "the rows of a minibatch are drawn, whatever their weights"
-    return {f"check_sample_weight_equivalence_on_{kind}_data": why for kind in ("dense", "sparse")}
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
-    [
-        small(Estimator, engine, batch_size="auto", random_state=None)
-        for Estimator, engine in [
-            (BayesianMLPRegressor, "ksd-mcmc"),
-            (BayesianMLPClassifier, "ensemble"),
-        ]
-    ],
-    expected_failed_checks=not_on_minibatches,
-    xfail_strict=False,
-)
-def test_sklearn_check_on_minibatches(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.parametrize("Estimator", ESTIMATORS)
-def test_every_parameter_is_validated(Estimator):
-    check_param_validation(Estimator.__name__, small(Estimator))
 
 
 # On full batches, equal data are equal to the last bit.
@@ -297,23 +261,6 @@ def test_early_stopping_takes_the_best_state(rng):
     assert np.mean((early.predict(X) - y) ** 2) < np.mean((late.predict(X) - y) ** 2)
 
 
-@every_case
-def test_a_fit_keeps_no_training_data(Estimator, engine):
-    sizes = []
-    for n in (60, 5000):
-        X, y = data(Estimator, n)
-        model = small(Estimator, engine, max_iter=2, batch_size=30).fit(X, y)
-        sizes.append(len(pickle.dumps(model)))
-    assert sizes[1] - sizes[0] < X.nbytes / 4
-
-
-@every_case
-def test_a_pickle_predicts_the_same(Estimator, engine):
-    X, y = data(Estimator)
-    model = small(Estimator, engine).fit(X, y)
-    assert_array_equal(predicted(pickle.loads(pickle.dumps(model)), X), predicted(model, X))
-
-
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_grid_over_engines_and_what_they_contain(Estimator):
     X, y = data(Estimator)
@@ -324,15 +271,6 @@ def test_grid_over_engines_and_what_they_contain(Estimator):
     search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(X, y)
     assert len(search.cv_results_["params"]) == 4
     assert search.best_estimator_[-1].prior.scale == search.best_params_[f"{name}__prior__scale"]
-
-
-@every_case
-def test_verbose_prints_a_line_a_tenth(Estimator, engine, capsys):
-    X, y = data(Estimator)
-    small(Estimator, engine, verbose=1).fit(X, y)
-    lines = capsys.readouterr().out.splitlines()
-    assert 0 < len(lines) <= 10
-    assert all("iteration" in line for line in lines)
 
 
 # What is refused, and what is warned of.
