@@ -9,13 +9,15 @@ is that of 10 % of the rows held out from another such ensemble; ``gp`` is
 Every finished split is a row of the CSV file; a run leaves out what is there already, so that it
 can be stopped at any time. With ``--validate`` nothing is tested: of the training rows of a split a
 tenth is held out, which is how settings are chosen (``--set max_iter=100``). ``--table`` prints the
-means.
+means; ``--csv`` writes those of the sets that every method is through with, over the splits that
+all of them have, in the form of the documentation's table.
 
 Usage::
 
     SKSTEIN_DATA=folder python examples/benchmarks/uci.py uci.csv [--sets boston yacht]
         [--methods ours sklearn] [--splits 5]
     python examples/benchmarks/uci.py uci.csv --table
+    python examples/benchmarks/uci.py uci.csv --csv doc/tables/networks.csv
 
 SKSTEIN_DATA names a folder with ``data/uci_*.npz``.
 """
@@ -41,6 +43,8 @@ from skstein import BayesianMLPRegressor
 
 SETS = ["boston", "yacht", "energy", "concrete", "wine", "power", "kin8nm", "naval", "protein"]
 FIELDS = ["set", "method", "split", "rmse", "log_likelihood", "coverage", "seconds", "n_warnings"]
+TITLES = {"ours": "ksd-mcmc", "sklearn": "20 of scikit-learn", "gp": "Gaussian process"}
+LARGEST_GP = 2000  # rows
 # Mean test log likelihoods of Stein variational gradient descent, Liu & Wang (2016), table 1;
 # probabilistic back-propagation, Hernandez-Lobato & Adams (2015), table 2; dropout, Gal &
 # Ghahramani (2016), table 1; deep ensembles, Lakshminarayanan et al. (2017), table 1.
@@ -194,6 +198,31 @@ def print_table(rows):
         print(f"coverage of {method}: {np.mean(values):.3f} over {len(values)} sets")
 
 
+def write_csv(rows, path):
+    """A row for every set: log likelihood and, in brackets, RMSE of every method."""
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["", "splits", *(TITLES.get(method, method) for method in methods)])
+        for name in SETS:
+            found = {method: {} for method in methods}
+            for row in rows:
+                if row["set"] == name:
+                    found[row["method"]][row["split"]] = row
+            done = {method: own for method, own in found.items() if own}
+            if not set(methods) - {"gp"} <= set(done):
+                print(f"{name} is left out: not every method is through with it")
+                continue
+            splits = set.intersection(*map(set, done.values()))
+            cells = []
+            for method in methods:
+                own = [done[method][split] for split in splits] if method in done else []
+                keys = ("log_likelihood", "rmse") if own else ()
+                mean = [np.mean([float(row[key]) for row in own]) for key in keys]
+                cells.append("{:.2f} ({:#.3g})".format(*mean) if own else "")
+            writer.writerow([name, len(splits), *cells])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("csv", type=Path)
@@ -204,6 +233,7 @@ def main():
     parser.add_argument("--validate", action="store_true")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", dest="settings")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--csv", type=Path, dest="summary", metavar="FILE")
     args = parser.parse_args()
     settings = {}
     for item in args.settings:
@@ -212,6 +242,8 @@ def main():
             settings[key] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
             settings[key] = value
+    if args.summary:
+        return write_csv(read(args.csv), args.summary)
     if args.table:
         return print_table(read(args.csv))
     suffix = "".join(f" {item}" for item in args.settings) + " (validation)" * args.validate
@@ -223,7 +255,7 @@ def main():
                 if (name, label, str(split)) in done:
                     continue
                 data = load(name, split, args.validate)
-                if data is None or (method == "gp" and len(data[0]) > 2000):
+                if data is None or (method == "gp" and len(data[0]) > LARGEST_GP):
                     continue
                 result = evaluate(method, name, split, data, settings)
                 row = {"set": name, "method": label, "split": split, **result}
