@@ -60,6 +60,23 @@ def test_mode_is_where_scipy_finds_it(kind, rng):
     assert score @ np.linalg.solve(laplace.hessian, score) < 1e-14
 
 
+@pytest.mark.parametrize("kind", ["logistic", "softmax", "linear"])
+def test_many_rows_start_from_the_mode_of_a_few(kind, rng):
+    target = regression(kind, rng, n=15_000)
+    plain = laplace_approximation(target, target.initial)
+    laplace = laplace_approximation(target)
+    assert laplace.converged
+    assert laplace.n_iter <= plain.n_iter
+    assert_allclose(laplace.mode, plain.mode, rtol=1e-7, atol=1e-9)
+
+
+def test_rows_that_tell_nothing_do_not_stop_the_search(rng):
+    """Every tenth row has no weight."""
+    weights = np.where(np.arange(5000) % 10, 1.0, 0.0)
+    target = regression("logistic", rng, n=5000, sample_weight=weights)
+    assert laplace_approximation(target).converged
+
+
 def test_a_gaussian_takes_one_step(rng):
     mean, precision = 5 * rng.normal(size=4), random_precision(rng, 4)
     laplace = laplace_approximation(gaussian(mean, precision, hessian=lambda theta: precision))

@@ -67,6 +67,9 @@ class DenseDesign:
     def gram(self, weights, rows):
         """Sum over rows of ``weights`` times the outer product of the row: shape (k, k)."""
         columns = self._columns[rows]
+        if (weights >= 0.0).all():  # then BLAS computes one triangle only
+            half = np.sqrt(weights)[:, None] * columns
+            return half.T @ half
         return columns.T @ (weights[:, None] * columns)
 
     def gram_diagonal(self, weights, rows):

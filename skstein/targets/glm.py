@@ -165,15 +165,17 @@ class RegressionTarget(Target):
         coef = theta[:, : k * self.n_columns].reshape(m * k, self.n_columns)
         total = np.zeros(m)
         gradient = np.zeros((m * k, self.n_columns)) if score else None
-        n = self.n_rows if rows is None else len(rows)
+        design, y, weights = self.design, self.y, self.weights
+        if rows is not None:
+            design, y, weights = design.take(rows), y[rows], weights[rows]
+        n = len(y)
         for block in row_blocks(n, 8 * m * k):
-            block = block if rows is None else rows[block]
-            eta = self.design.predictor(coef, block).reshape(m, k, -1)
-            terms, residual = self._terms(eta, self.y[block], self.weights[block], value, score)
+            eta = design.predictor(coef, block).reshape(m, k, -1)
+            terms, residual = self._terms(eta, y[block], weights[block], value, score)
             if value:
                 total += terms
             if score:
-                gradient += self.design.pull(residual.reshape(m * k, -1), block)
+                gradient += design.pull(residual.reshape(m * k, -1), block)
         factor = self.n_rows / n
         return factor * total, None if gradient is None else factor * gradient.reshape(m, -1)
 

@@ -2,6 +2,8 @@
 
 from inspect import signature
 
+import numpy as np
+
 from .base import Target, supports
 
 
@@ -85,11 +87,12 @@ class ControlVariate(Target):
         if rows is None:
             return self.target.score(theta)
         # The prior's score at the centre is in both of the last terms and cancels.
-        correction = self._full_score - self.target.score(self.center[None], rows)
+        both = self.target.score(np.concatenate([self.center[None], theta]), rows)
+        correction = self._full_score - both[0]
         if self._full_hessian is not None:
             excess = self.target.hessian(self.center, rows) - self._full_hessian
             correction = correction + (theta - self.center) @ excess
-        return self.target.score(theta, rows) + correction
+        return both[1:] + correction
 
     def log_density_and_score(self, theta):
         return self.target.log_density_and_score(theta)

@@ -15,6 +15,7 @@ from .factors import within_factors
 # sooner.
 DIAGONAL_ABOVE = 2000
 DIFFERENCES_UP_TO = 500
+_ROWS_PER_COORDINATE = 1000  # from which on the search starts at the mode of a tenth of the rows
 
 
 @dataclass
@@ -108,7 +109,7 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
     target : Target
         With a score; a Hessian is differenced when it has none.
     start : ndarray of shape (dim,), default=None
-        The target's ``initial`` by default.
+        By default the target's ``initial``, or the mode of every tenth row where rows are many.
     tol : float, default=1e-16
         Stop when ``g' H^-1 g``, the squared distance to the mode in posterior standard deviations,
         is below it. Being relative it means the same for ten rows and for a million.
@@ -125,7 +126,7 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
     numpy.linalg.LinAlgError
         If the Hessian at the mode is not positive definite.
     """
-    theta = np.array(target.initial if start is None else start, dtype=float)
+    theta = np.array(_first_guess(target) if start is None else start, dtype=float)
     value, score = (part[0] for part in target.log_density_and_score(theta[None]))
     if not (np.isfinite(value) and np.isfinite(score).all()):
         raise FloatingPointError(
@@ -168,6 +169,20 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
     factors = getattr(target, "factors", ())
     kept = within_factors(hessian, factors) if len(factors) > 1 else hessian
     return Laplace(theta, hessian, gaussian_bijection(theta, kept), n_iter, converged)
+
+
+def _first_guess(target):
+    """Where to start; the mode of a tenth of the rows saves half of the steps on all of them."""
+    n = target.n_rows or 0
+    if n < _ROWS_PER_COORDINATE * target.dim or not supports(target, "take"):
+        return target.initial
+    try:
+        few = laplace_approximation(target.take(np.arange(0, n, 10)), tol=1e-4)
+    except (FloatingPointError, LinAlgError):
+        return target.initial
+    guesses = np.stack([target.initial, few.mode])
+    first, other = target.log_density(guesses)
+    return guesses[int(other > first)]
 
 
 def _wide_approximation(target, start):
