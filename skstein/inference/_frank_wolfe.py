@@ -15,6 +15,7 @@ import numpy as np
 from ..kernels import IMQ, Linear, outside
 from ..thinning.subsets import simplex_weights
 from ._adam import Adam
+from ._moment_matching import match_moments
 from .base import draw_rows
 
 _PATIENCE = 0.25  # share of the steps without progress that ends an ascent
@@ -241,3 +242,16 @@ class SteinMeasure:
         """The weights on the simplex of the least discrepancy, slightly regularised."""
         ridge = _RIDGE * np.trace(self.matrix) / self.size * np.eye(self.size)
         self._weights = simplex_weights(self.matrix + ridge)
+
+    def match(self, target, n_steps, first=0, map=map):
+        """Move the particles from the ``first`` on together, by their moments.
+
+        Where those before it have been matched, and these are, all are.
+        """
+        weights = self.weights[first:]
+        if not weights.any():
+            return
+        arguments = self.points[first:], self.scores[first:], weights / weights.sum()
+        moved = match_moments(target, *arguments, n_steps, map)
+        for i, (y, score) in enumerate(zip(*moved, strict=True), start=first):
+            self.put(i, y, score)

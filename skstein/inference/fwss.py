@@ -5,7 +5,8 @@ particles can be added until a budget is met. Corrected from the paper: eq. 4 ha
 gradient in the wrong argument (as printed particles attract), and its field omits the new
 particle's own term ``lambda [k(y, y) s(y) + grad k]``, ``lambda = 1 / (n + 1)``, without which the
 search has no stable point. A sweep over all particles afterwards, each against all others, repairs
-what greedy placement left. The paper's own settings are parameters.
+what greedy placement left, and a move of all together gets their moments right
+(`_moment_matching.py`). The paper's own settings are parameters.
 """
 
 from numbers import Integral, Real
@@ -59,7 +60,12 @@ class FWSS(Engine):
         Most ascent steps that place a particle; it ends when the field no longer falls.
     max_iter_sweep : int, default=20
         Most ascent steps for a particle in a sweep.
-    learning_rate : float, default=0.1
+    max_iter_matching : int, default=4
+        Most steps of moment matching at the end, each one score of every particle on all rows: all
+        particles move together until Stein's identities hold for their mean, their covariance and
+        each coordinate's skewness and tails. Only in whitened coordinates, and with more particles
+        than coordinates; a warm start moves the particles it adds. 0 leaves it out.
+    learning_rate : float, default=0.05
         First step of Adam, in posterior standard deviations; it falls linearly to 0.
     tol : float, default=None
         Stop adding particles when no Stein residual (of a mean in standard deviations, or half of
@@ -80,6 +86,8 @@ class FWSS(Engine):
     ----------
     "Frank-Wolfe Stein sampling", algorithms 2 to 5, 7 and 8.
 
+    Liu & Wang (2018), "Stein variational gradient descent as moment matching".
+
     Examples
     --------
     >>> from skstein import BayesianLogisticRegression
@@ -96,6 +104,7 @@ class FWSS(Engine):
         "n_sweeps": [Interval(Integral, 0, None, closed="left")],
         "max_iter_oracle": [Interval(Integral, 1, None, closed="left")],
         "max_iter_sweep": [Interval(Integral, 1, None, closed="left")],
+        "max_iter_matching": [Interval(Integral, 0, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "tol": [None, Interval(Real, 0, None, closed="neither")],
         "n_blocks": [Interval(Integral, 1, None, closed="left")],
@@ -115,7 +124,8 @@ class FWSS(Engine):
         n_sweeps=1,
         max_iter_oracle=20,
         max_iter_sweep=20,
-        learning_rate=0.1,
+        max_iter_matching=4,
+        learning_rate=0.05,
         tol=None,
         n_blocks=1,
         batch_size=None,
@@ -130,6 +140,7 @@ class FWSS(Engine):
         self.n_sweeps = n_sweeps
         self.max_iter_oracle = max_iter_oracle
         self.max_iter_sweep = max_iter_sweep
+        self.max_iter_matching = max_iter_matching
         self.learning_rate = learning_rate
         self.tol = tol
         self.n_blocks = n_blocks
@@ -203,6 +214,8 @@ class FWSS(Engine):
             )
             if callback is not None and callback(iteration, total, current, info):
                 break
+        if self.whiten:
+            measure.match(target, self.max_iter_matching, self._first_free(measure, kept), map)
         if self.weights == "stein":
             measure.correct()
         # With minibatches too, each frozen score is of all rows.
@@ -231,9 +244,12 @@ class FWSS(Engine):
             self.tol is not None and measure.size and history.last("residual") < self.tol
         ):
             yield measure.size
-        first = kept if measure.size > kept else 0
         for _ in range(self.n_sweeps):
-            yield from range(first, measure.size)
+            yield from range(self._first_free(measure, kept), measure.size)
+
+    def _first_free(self, measure, kept):
+        """The first particle that may move: a warm start leaves those it found, if it added any."""
+        return kept if measure.size > kept else 0
 
     def _oracle(self, target, kernel, measure, i):
         """The search for particle ``i`` against all the others."""

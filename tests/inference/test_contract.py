@@ -146,7 +146,13 @@ def test_init_is_where_the_particles_start(engine, seed):
     short = {
         "pmd": PMD(n_particles=50, strategy="particles", max_iter=1, n_sweeps=0),
         "pmfvb": PMFVB(n_particles=50, step_size=1e-6, n_warmup=24, max_iter=1),
-        "fwss": FWSS(n_particles=50, n_sweeps=0, max_iter_oracle=1, learning_rate=1e-6),
+        "fwss": FWSS(
+            n_particles=50,
+            n_sweeps=0,
+            max_iter_oracle=1,
+            max_iter_matching=0,
+            learning_rate=1e-6,
+        ),
         "svgd": SVGD(n_particles=50, max_iter=1, learning_rate=1e-6),
         "ksd-mcmc": KSDThinnedMCMC(50, sampler=SGLD(1e-8), n_warmup=0, n_draws=8, max_draws=8),
     }[engine]

@@ -122,6 +122,26 @@ def test_a_sweep_improves_what_greedy_placement_left(rng, seed):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", ["synthetic4_logistic", "breast_cancer_logistic"])
+def test_matched_moments_halve_the_error(name, gold, seed):
+    """At least; in raw coordinates, where a step has no unit, nothing is matched."""
+    reference = gold(name)
+    prior = Normal(float(reference["prior_sd"]))
+    target = LogisticTarget(reference["X_std"], reference["y"], prior=prior, intercept_prior=prior)
+    errors = []
+    for n_steps in (0, 4):
+        engine = FWSS(50, n_sweeps=0, max_iter_matching=n_steps)
+        posterior = infer(target, engine, random_state=seed)
+        errors.append(
+            np.sqrt(np.mean(((posterior.mean() - reference["mean"]) / reference["sd"]) ** 2))
+        )
+    assert errors[1] < 0.5 * errors[0]
+    raw = FWSS(50, n_sweeps=0, max_iter_oracle=1, whiten=False)
+    raw = [infer(target, raw.set_params(max_iter_matching=n), random_state=seed) for n in (0, 4)]
+    assert_array_equal(raw[0].particles, raw[1].particles)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_two_stein_particles_repel_each_other(seed):
     """Started together they part: as printed in the paper, with the other sign, they would not."""
     target = LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=1)
@@ -181,7 +201,8 @@ def test_a_cache_is_svgd_from_where_it_is_told_to_begin(rng, seed):
     """Without steps of their own the particles are those of SVGD, in another order."""
     target, *_ = gaussian(rng, 2)
     start = rng.normal(size=(15, 2))
-    still = FWSS(15, init="svgd", max_iter_oracle=1, learning_rate=1e-12, n_sweeps=0)
+    no_steps = {"max_iter_oracle": 1, "learning_rate": 1e-12, "max_iter_matching": 0}
+    still = FWSS(15, init="svgd", n_sweeps=0, **no_steps)
     cached = infer(target, still, init=start, random_state=seed).particles
     svgd = SVGD(15, max_iter=8, learning_rate=0.2)
     moved = infer(target, svgd, init=start, random_state=seed).particles
@@ -281,7 +302,7 @@ def test_the_papers_own_settings_are_reported(gold, seed):
 
 @pytest.mark.parametrize("name", ["synthetic4_logistic", "breast_cancer_logistic"])
 def test_lazy_fwss_is_as_accurate_with_a_quarter_of_the_scores(name, gold, seed, monkeypatch):
-    """Those of the store included: on average over seeds a quarter, on a bad one 0.27."""
+    """Those of the store included."""
     reference = gold(name)
     prior = Normal(float(reference["prior_sd"]))
     target = LogisticTarget(reference["X_std"], reference["y"], prior=prior, intercept_prior=prior)
@@ -299,9 +320,9 @@ def test_lazy_fwss_is_as_accurate_with_a_quarter_of_the_scores(name, gold, seed,
         evaluations.append(counted[0])
         error = (posterior.mean() - reference["mean"]) / reference["sd"]
         errors.append(np.sqrt(np.mean(error**2)))
-    assert evaluations[1] < 0.28 * evaluations[0]
+    assert evaluations[1] <= 0.26 * evaluations[0]
     # A hundred independent draws would miss by 0.1.
-    assert errors[1] < errors[0] + 0.02
+    assert errors[1] < errors[0] + 0.01
     gap, phi = posterior.history["gap"], posterior.history["phi"]
     assert len(gap) == len(phi) == posterior.n_iter
     assert phi[-1] < 0.1 * phi[0]

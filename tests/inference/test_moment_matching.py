@@ -1,0 +1,125 @@
+"""Moment matching: exact on Gaussians, close on skewed margins, never for the worse."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import digamma, polygamma
+
+from skstein import LogDensity
+from skstein.inference._moment_matching import match_moments
+from skstein.targets import Transformed
+
+SHAPE = 4.0
+
+
+def gaussian(mean, precision):
+    return Transformed(
+        LogDensity(
+            lambda t: -0.5 * np.einsum("ij,jk,ik->i", t - mean, precision, t - mean),
+            score=lambda t: -(t - mean) @ precision,
+            dim=len(mean),
+        ),
+        None,
+    )
+
+
+def log_gamma(dim):
+    """Independent logarithms of gamma variables, standardised."""
+    mean, scale = digamma(SHAPE), np.sqrt(polygamma(1, SHAPE))
+
+    def score(z):
+        return scale * (SHAPE - np.exp(mean + scale * z))
+
+    def log_density(z):
+        x = mean + scale * z
+        return np.sum(SHAPE * x - np.exp(x), axis=1)
+
+    return Transformed(LogDensity(log_density, score=score, dim=dim), None)
+
+
+def residuals(points, scores, weights):
+    """Of the identities of a mean and a covariance, by their definition."""
+    centred = points - weights @ points
+    products = sum(w * np.outer(s, c) for w, s, c in zip(weights, scores, centred, strict=True))
+    return np.abs(weights @ scores).max(), np.abs(products + products.T + 2 * np.eye(len(products)))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dim, m", [(2, 20), (6, 30), (6, 100)])
+def test_mean_and_covariance_of_a_gaussian(dim, m, weighted, rng):
+    """To the tolerance, though neither is that of the coordinates' unit."""
+    A = rng.normal(size=(dim, dim))
+    precision = np.eye(dim) + 0.3 * (A + A.T) / np.sqrt(2 * dim) / 2
+    mean = 0.3 * rng.normal(size=dim)
+    target = gaussian(mean, precision)
+    weights = rng.dirichlet(np.full(m, 20.0)) if weighted else np.full(m, 1.0 / m)
+    start = rng.normal(size=(m, dim))
+    points, scores = match_moments(target, start, target.score(start), weights, 30)
+    assert_allclose(scores, target.score(points))
+    factor = np.linalg.cholesky(precision)
+    white = (points - mean) @ factor
+    assert np.abs(weights @ white).max() < 0.03
+    covariance = (white * weights[:, None]).T @ white
+    assert np.abs(covariance - np.eye(dim)).max() < 0.06
+
+
+def test_skewed_margins(rng):
+    """From normal draws to mean 0, variance 1 and the skewness of a log-gamma, -0.53."""
+    skewness = polygamma(2, SHAPE) / polygamma(1, SHAPE) ** 1.5
+    target = log_gamma(3)
+    for _ in range(5):
+        start = 0.8 * rng.normal(size=(200, 3)) + 0.3
+        weights = np.full(200, 1 / 200)
+        points, _ = match_moments(target, start, target.score(start), weights, 8)
+        assert np.abs(points.mean(axis=0)).max() < 0.02
+        assert np.abs(points.std(axis=0) - 1.0).max() < 0.03
+        # A hundred and more independent draws have an error of about 0.2.
+        assert np.abs((points**3).mean(axis=0) - skewness).max() < 0.2
+
+
+def test_the_identities_hold_where_few_steps_are_enough(rng):
+    target = log_gamma(4)
+    start = rng.normal(size=(60, 4))
+    weights = np.full(60, 1 / 60)
+    before = residuals(start, target.score(start), weights)
+    after = residuals(*match_moments(target, start, target.score(start), weights, 4), weights)
+    assert after[0] < 0.1 * before[0]
+    assert after[1].max() < 0.3 * before[1].max()
+
+
+def test_too_few_particles_stay_where_they_are(rng):
+    """As many as coordinates, or as good as many by their weights, cannot carry a covariance."""
+    target = gaussian(np.ones(5), np.eye(5))
+    start = rng.normal(size=(50, 5))
+    few = np.r_[np.full(4, 0.24), np.full(46, 0.04 / 46)]
+    for m, weights in ((5, np.full(5, 0.2)), (50, few)):
+        points, _ = match_moments(target, start[:m], target.score(start[:m]), weights, 4)
+        assert_array_equal(points, start[:m])
+
+
+def test_a_wall_holds_back_only_those_who_run_into_it(rng):
+    """Beyond 2.5 the density falls off a cliff; the mean of what is before it is still found."""
+
+    def score(z):
+        return -(z + 0.3) - 1e6 * np.maximum(z - 2.5, 0.0)
+
+    target = Transformed(LogDensity(lambda z: np.zeros(len(z)), score=score, dim=1), None)
+    start = np.append(np.linspace(-2.2, 2.2, 49), 2.49)[:, None]
+    # What moves the particles apart has to move the last one over the edge.
+    points, scores = match_moments(target, start, score(start), np.full(50, 0.02), 4)
+    assert points.max() < 2.5
+    assert abs(scores.mean()) < 0.05
+
+
+@pytest.mark.parametrize("bad", [np.inf, 1e9])
+def test_steps_that_lead_nowhere_are_not_taken(bad, rng):
+    """Where the score is huge, or infinite, all around the start."""
+    start = rng.normal(size=(30, 2))
+
+    def score(z):
+        here = np.any(np.all(z[:, None] == start, axis=2), axis=1)
+        return np.where(here[:, None], 1.0 - z, bad)
+
+    target = Transformed(LogDensity(lambda z: np.zeros(len(z)), score=score, dim=2), None)
+    points, _ = match_moments(target, start, score(start), np.full(30, 1 / 30), 4)
+    assert_array_equal(points, start)
