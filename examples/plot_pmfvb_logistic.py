@@ -92,7 +92,7 @@ for j, ax in enumerate(axes):
     ax.set_xlabel(rf"$\beta_{j}$")
     ax.set_yticks([])
     ax.set_ylim(0)
-figure.suptitle("Posterior densities of the four coefficients", fontsize=11)
+axes[0].set_title("Posterior densities", loc="left", fontsize=11)
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
 plt.show()
 
