@@ -202,7 +202,7 @@ def write_csv(rows, path):
     """A row for every set: log likelihood and, in brackets, RMSE of every method."""
     methods = list(dict.fromkeys(row["method"] for row in rows))
     with path.open("w", newline="") as file:
-        writer = csv.writer(file)
+        writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["", "splits", *(TITLES.get(method, method) for method in methods)])
         for name in SETS:
             found = {method: {} for method in methods}
