@@ -453,9 +453,11 @@ def _check(posterior, target, engine, frame, start):
             )
     posterior.diagnostics["flagged"] = names[flagged]
     if reasons:
+        one_round = getattr(engine, "n_rounds", lambda target: None)(target) == 1
+        cure = "Use" if one_round else "Raise the engine's iterations or particles, or use"
         _warn(
             f"{type(engine).__name__}: the posterior is likely to be wrong: {'; '.join(reasons)}. "
-            "Raise the engine's iterations or particles, or use another engine."
+            f"{cure} another engine."
         )
 
 
