@@ -287,8 +287,7 @@ class _BayesianMLP(BayesianEstimator):
         if kept.any() and not kept.all() and self.subspace is None:
             warnings.warn(
                 f"{np.sum(~kept)} of {len(kept)} networks {failure} "
-                f"{np.median(loss[~kept]) / weight:.2g} nats a row, and were left out: {advice} "
-                'With few hidden units, prior="normal" keeps weights from growing.',
+                f"{np.median(loss[~kept]) / weight:.2g} nats a row, and were left out: {advice}",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -234,6 +234,15 @@ def test_precisions_are_drawn_from_their_conditional(prior, rng):
     assert np.all(np.abs(draws.mean(axis=0)[inside] - expected) < 6.0 * error)
 
 
+def test_shared_precisions_leave_out_the_lowest_tenth_of_their_prior(rng):
+    """However large the weights: a dead network is held by nothing else."""
+    target = make(rng, prior=HierarchicalNormal(shape=2.0, rate=5.0))
+    _, precision = target.resample(np.full(target.dim, 1e6), rng)
+    least = stats.gamma(2.0, scale=1.0 / 5.0).ppf(0.1)
+    for block, root in target.groups:
+        assert_allclose(precision[block], root**2 * least)
+
+
 def test_training_finds_the_ridge_solution(rng):
     """Without hidden layers the mode is that of ridge regression with the noise found."""
     n, p = 60, 3

@@ -418,6 +418,16 @@ def test_a_particle_that_an_engine_spoils_is_dropped(Estimator):
     assert model.score(X, y) > alone.score(X, y) - 0.1
 
 
+def test_chains_of_dead_networks_stay_near(rng):
+    """Outcomes are noise, and networks so small that all their units can be off by chance.
+
+    Then the prior alone holds their weights, and what wakes up elsewhere must not be absurd.
+    """
+    X, y = rng.normal(size=(100, 5)), rng.normal(size=100)
+    reg = BayesianMLPRegressor((5, 5), n_networks=5, max_iter=30, random_state=0).fit(X, y)
+    assert np.sqrt(np.mean(reg.predict(rng.normal(size=(2000, 5))) ** 2)) < 3.0
+
+
 def test_a_chain_that_leaves_for_infinity_is_held():
     X, y = data(BayesianMLPRegressor)
     reg = small(BayesianMLPRegressor, "ksd-mcmc").set_params(inference__sampler__step_size=1e30)
