@@ -37,7 +37,7 @@ import numpy as np
 from .base import in_chunks
 
 _LONGEST = 0.5  # displacement of a coordinate in one step, in standard deviations
-_ENOUGH = 0.01  # size of all residuals together, in standard deviations
+_ENOUGH = 0.01  # displacement of a coordinate that is left undone, in standard deviations
 _STEEP = 2.0  # growth of a particle's score in one step that a normal posterior does not have
 
 
@@ -68,7 +68,7 @@ def match_moments(target, points, scores, weights, n_steps, map=map):
     path, moves, misses = [], [], []
     for step in range(n_steps + 1):
         move, miss = _newton_step(points, scores, weights)
-        size = np.linalg.norm(miss)
+        size = np.linalg.norm(miss) / np.sqrt(points.shape[1])
         if size < least:
             best, least = (points, scores), size
         if step == n_steps or not _ENOUGH < size < np.inf:

@@ -58,9 +58,9 @@ class FWSS(Engine):
         it sweeps over all.
     max_iter_oracle : int, default=20
         Most ascent steps that place a particle; it ends when the field no longer falls.
-    max_iter_sweep : int, default=20
+    max_iter_sweep : int, default=16
         Most ascent steps for a particle in a sweep.
-    max_iter_matching : int, default=4
+    max_iter_matching : int, default=6
         Most steps of moment matching at the end, each one score of every particle on all rows: all
         particles move together until Stein's identities hold for their mean, their covariance and
         each coordinate's skewness and tails. Only in whitened coordinates, and with more particles
@@ -123,8 +123,8 @@ class FWSS(Engine):
         self_term=True,
         n_sweeps=1,
         max_iter_oracle=20,
-        max_iter_sweep=20,
-        max_iter_matching=4,
+        max_iter_sweep=16,
+        max_iter_matching=6,
         learning_rate=0.05,
         tol=None,
         n_blocks=1,
