@@ -97,7 +97,7 @@ for label, engine in engines.items():
 # %%
 # The sets that were chosen by a search and those that were moved have less than half the
 # discrepancy of independent draws. Points from chains are behind, as the best of eight draws is not
-# the best place, and cost the least. FWSS with its defaults is hardly better than independent draws
+# the best place, and cost the least. FWSS with its defaults is no better than independent draws
 # *in this measure*, because they are made for something else: one broad kernel that gets means and
 # variances right in many whitened coordinates, and short searches. To do well in a measure with a
 # narrow kernel, particles have to be moved with that kernel, and farther.
