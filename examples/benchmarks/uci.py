@@ -9,8 +9,7 @@ is that of 10 % of the rows held out from another such ensemble; ``gp`` is
 Every finished split is a row of the CSV file; a run leaves out what is there already, so that it
 can be stopped at any time. With ``--validate`` nothing is tested: of the training rows of a split a
 tenth is held out, which is how settings are chosen (``--set max_iter=100``). ``--table`` prints the
-means; ``--csv`` writes those of the sets that every method is through with, over the splits that
-all of them have, in the form of the documentation's table.
+means; ``--csv`` writes those of all methods in the form of the documentation's table.
 
 Usage::
 
@@ -44,6 +43,7 @@ from skstein import BayesianMLPRegressor
 SETS = ["boston", "yacht", "energy", "concrete", "wine", "power", "kin8nm", "naval", "protein"]
 FIELDS = ["set", "method", "split", "rmse", "log_likelihood", "coverage", "seconds", "n_warnings"]
 TITLES = {"ours": "ksd-mcmc", "sklearn": "20 of scikit-learn", "gp": "Gaussian process"}
+PEERS = ("sklearn", "gp")
 LARGEST_GP = 2000  # rows
 # Mean test log likelihoods of Stein variational gradient descent, Liu & Wang (2016), table 1;
 # probabilistic back-propagation, Hernandez-Lobato & Adams (2015), table 2; dropout, Gal &
@@ -199,7 +199,11 @@ def print_table(rows):
 
 
 def write_csv(rows, path):
-    """A row for every set: log likelihood and, in brackets, RMSE of every method."""
+    """A row for every set: log likelihood and, in round brackets, RMSE of every method.
+
+    Of the splits that all engines of ours are through with; a peer may have fewer, then their
+    number follows in square brackets.
+    """
     methods = list(dict.fromkeys(row["method"] for row in rows))
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -209,18 +213,16 @@ def write_csv(rows, path):
             for row in rows:
                 if row["set"] == name:
                     found[row["method"]][row["split"]] = row
-            done = {method: own for method, own in found.items() if own}
-            if not set(methods) - {"gp"} <= set(done):
-                print(f"{name} is left out: not every method is through with it")
-                continue
-            splits = set.intersection(*map(set, done.values()))
+            common = set.intersection(*(set(found[m]) for m in methods if m not in PEERS))
             cells = []
             for method in methods:
-                own = [done[method][split] for split in splits] if method in done else []
+                own = [row for split, row in found[method].items() if split in common]
                 keys = ("log_likelihood", "rmse") if own else ()
                 mean = [np.mean([float(row[key]) for row in own]) for key in keys]
-                cells.append("{:.2f} ({:#.3g})".format(*mean) if own else "")
-            writer.writerow([name, len(splits), *cells])
+                few = f" [{len(own)}]" if len(own) < len(common) else ""
+                cells.append("{:.2f} ({:#.3g})".format(*mean) + few if own else "")
+            if common:
+                writer.writerow([name, len(common), *cells])
 
 
 def main():
