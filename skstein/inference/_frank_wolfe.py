@@ -211,6 +211,12 @@ class SteinMeasure:
             if self._weights is not None:
                 self._weights = np.append(self._weights, 0.0)
         row = self.kernel.stein_matrix(y[None], score[None], self.points, self.scores)[0]
+        if not np.isfinite(row).all():
+            raise FloatingPointError(
+                f"the Stein kernel overflows at a particle whose score has length "
+                f"{np.linalg.norm(score):.1g}; reduce learning_rate or sample_weight, or scale the "
+                "features."
+            )
         self._matrix[i, : self.size] = self._matrix[: self.size, i] = row
 
     def ksd(self):

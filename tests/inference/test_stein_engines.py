@@ -374,3 +374,10 @@ def test_adam_takes_steps_of_its_rate_that_die_out():
 def test_adam_stays_where_there_is_no_direction():
     adam = Adam(0.1, 5)
     assert_array_equal([adam.step(np.zeros(2)) for _ in range(5)], np.zeros((5, 2)))
+
+
+def test_a_score_beyond_squares_is_refused(rng):
+    x = rng.standard_normal((4, 2))
+    measure = SteinMeasure(4, x)
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="reduce learning_rate"):
+        measure.put(0, x[0], np.array([1e200, 0.0]))
