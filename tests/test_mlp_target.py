@@ -10,7 +10,7 @@ from scipy.special import expit, log_softmax, softmax
 
 from skstein._jit.mlp import gauss_newton
 from skstein.priors import AdaptiveRidge, HierarchicalNormal, Laplace, Normal, StudentT
-from skstein.targets.mlp import MLPTarget
+from skstein.targets.mlp import MLPTarget, _draw_precision
 
 PRIORS = [Normal(2.0), StudentT(), AdaptiveRidge(rate=0.5), HierarchicalNormal(rate=9.0)]
 FUNCTIONS = {"relu": lambda a: np.maximum(a, 0.0), "tanh": np.tanh, "logistic": expit}
@@ -241,6 +241,15 @@ def test_shared_precisions_leave_out_the_lowest_tenth_of_their_prior(rng):
     least = stats.gamma(2.0, scale=1.0 / 5.0).ppf(0.1)
     for block, root in target.groups:
         assert_allclose(precision[block], root**2 * least)
+
+
+def test_a_precision_that_meets_the_cut_is_drawn_from_what_is_left(rng):
+    prior, coef = HierarchicalNormal(shape=2.0, rate=5.0), np.full(10, 3.6)
+    draws = [_draw_precision(prior, coef, rng) for _ in range(2000)]
+    whole = stats.gamma(2.0 + 5.0, scale=1.0 / (5.0 + 0.5 * np.sum(coef**2)))
+    least = whole.cdf(stats.gamma(2.0, scale=1.0 / 5.0).ppf(0.1))
+    assert 0.1 < least < 0.9
+    assert stats.kstest((whole.cdf(draws) - least) / (1.0 - least), "uniform").pvalue > 1e-4
 
 
 def test_training_finds_the_ridge_solution(rng):

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import gammaincinv, gammaln, log_expit, logsumexp
+from scipy.special import gammaincc, gammainccinv, gammaincinv, gammaln, log_expit, logsumexp
 
 from .._blocks import row_blocks
 from .._jit import mlp
@@ -632,13 +632,15 @@ def _prior_precision(prior, size):
 def _draw_precision(prior, coef, rng):
     """Draw the precisions of a scale mixture given its coefficients.
 
-    A shared precision stays above the lowest tenth of its prior. Where all units are off nothing
+    The prior of a shared precision is cut off at its lowest tenth. Where all units are off nothing
     but the prior holds the weights, and those that its heavy tails bring about make a network put
     out anything as soon as a unit wakes up.
     """
     if isinstance(prior, HierarchicalNormal):
         shape, rate = prior.shape + 0.5 * len(coef), prior.rate + 0.5 * np.sum(coef**2)
-        return max(rng.gamma(shape) / rate, gammaincinv(prior.shape, _UNLIKELY) / prior.rate)
+        least = gammaincinv(prior.shape, _UNLIKELY) / prior.rate
+        drawn = gammainccinv(shape, rng.uniform() * gammaincc(shape, least * rate)) / rate
+        return drawn if np.isfinite(drawn) else least
     if isinstance(prior, StudentT):
         shape, rate = 0.5 * (prior.df + 1.0), 0.5 * (prior.df * np.square(prior.scale) + coef**2)
         return rng.gamma(shape, size=len(coef)) / rate
