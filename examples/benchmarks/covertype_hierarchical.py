@@ -122,7 +122,7 @@ def run(target, engine, seed, callback=None):
 
 
 def by_size(target, discrepancy, seed):
-    """Squared discrepancies of FWSS, of FWSS with a sweep and of SVGD, for each of `SIZES`."""
+    """Squared discrepancies of FWSS on its way, when it is done, and of SVGD, for `SIZES`."""
     greedy = {}
 
     def measure(n, total, make_posterior, info):
