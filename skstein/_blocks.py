@@ -9,6 +9,7 @@ from sklearn import get_config
 # Larger temporaries leave the second-level cache, and the allocator gives their memory back to the
 # system after every use: sums over rows then take two to four times as long.
 _CACHE_BYTES = 2**18
+_LEAST_ROWS = 64  # with fewer a product reads the particles oftener than it uses them
 
 
 def row_blocks(n_rows, bytes_per_row, *, cache=True):
@@ -21,7 +22,7 @@ def row_blocks(n_rows, bytes_per_row, *, cache=True):
     bytes_per_row : int
         Size of the temporary arrays that one row needs.
     cache : bool, default=True
-        Also keep a block within the processor's cache.
+        Also keep a block within the processor's cache, if it then has 64 rows at least.
 
     Yields
     ------
@@ -31,12 +32,12 @@ def row_blocks(n_rows, bytes_per_row, *, cache=True):
     Examples
     --------
     >>> from skstein._blocks import row_blocks
-    >>> [block.stop - block.start for block in row_blocks(10, 2**16)]
-    [4, 4, 2]
+    >>> [block.stop - block.start for block in row_blocks(1000, 2**9)]
+    [512, 488]
     """
-    budget = get_config()["working_memory"] * 2**20
+    size = int(get_config()["working_memory"] * 2**20 // max(1, bytes_per_row))
     if cache:
-        budget = min(budget, _CACHE_BYTES)
-    size = max(1, int(budget // max(1, bytes_per_row)))
+        size = min(size, max(_CACHE_BYTES // max(1, bytes_per_row), _LEAST_ROWS))
+    size = max(1, size)
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))

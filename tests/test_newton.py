@@ -60,13 +60,13 @@ def test_mode_is_where_scipy_finds_it(kind, rng):
     assert score @ np.linalg.solve(laplace.hessian, score) < 1e-14
 
 
-@pytest.mark.parametrize("kind", ["logistic", "softmax", "linear"])
+@pytest.mark.parametrize("kind", ["logistic", "softmax"])
 def test_many_rows_start_from_the_mode_of_a_few(kind, rng):
     target = regression(kind, rng, n=15_000)
     plain = laplace_approximation(target, target.initial)
     laplace = laplace_approximation(target)
     assert laplace.converged
-    assert laplace.n_iter <= plain.n_iter
+    assert laplace.n_iter < plain.n_iter
     assert_allclose(laplace.mode, plain.mode, rtol=1e-7, atol=1e-9)
 
 

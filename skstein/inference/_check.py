@@ -26,6 +26,7 @@ MAX_SHIFT = 0.1  # of the share of particles below a quantile
 MAX_STRETCH = 0.2  # of the logarithm of the distance between the 10 and 90 % points
 _LEVELS = np.array([0.1, 0.5, 0.9])
 _COMPARED_UP_TO = 10  # coordinates, beyond which the error of importance weights is not known
+_CHEAP_UP_TO = 10_000  # rows, of which a density costs little: then more draws see smaller misses
 
 
 class StartDraws:
@@ -39,7 +40,8 @@ class StartDraws:
     target : Transformed
         In the engine's coordinates.
     rng : numpy.random.Generator
-    m : int, default=1000
+    m : int, default=None
+        Number of draws: by default 1000, or 4000 where they are compared and rows are few.
 
     Attributes
     ----------
@@ -56,8 +58,11 @@ class StartDraws:
         Effective share of the draws, per coordinate: the root of order ``dim``.
     """
 
-    def __init__(self, target, rng, m=MAX_PARTICLES):
+    def __init__(self, target, rng, m=None):
         dim = target.dim
+        if m is None:
+            many = dim <= _COMPARED_UP_TO and (target.n_rows or 0) <= _CHEAP_UP_TO
+            m = 4 * MAX_PARTICLES if many else MAX_PARTICLES
         n_normal = m // 2 if dim <= _COMPARED_UP_TO else m
         z = rng.standard_normal((m, dim))
         z[n_normal:] = rng.standard_cauchy((m - n_normal, dim))

@@ -252,10 +252,11 @@ class SteinMeasure:
     def match(self, target, n_steps, first=0, map=map):
         """Move the particles from the ``first`` on together, by their moments.
 
-        Where those before it have been matched, and these are, all are.
+        Where those before it have been matched, and these are, all are. In coordinates that are not
+        whitened a step has no unit: there nothing moves.
         """
         weights = self.weights[first:]
-        if not weights.any():
+        if getattr(target, "bijection", None) is None or not weights.any():
             return
         arguments = self.points[first:], self.scores[first:], weights / weights.sum()
         moved = match_moments(target, *arguments, n_steps, map)

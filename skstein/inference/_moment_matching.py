@@ -36,7 +36,7 @@ import numpy as np
 
 from .base import in_chunks
 
-_LONGEST = 0.5  # displacement of a coordinate in one step, in standard deviations
+_LONGEST = 0.5  # displacement of a coordinate in a step before mixing, in standard deviations
 _ENOUGH = 0.01  # displacement of a coordinate that is left undone, in standard deviations
 _STEEP = 2.0  # growth of a particle's score in one step that a normal posterior does not have
 
@@ -77,6 +77,8 @@ def match_moments(target, points, scores, weights, n_steps, map=map):
         there = _mixed(path, moves, misses)
         found = in_chunks(map, target.score, there, target.n_rows)
         gentle = _gentle(scores, found)[:, None]
+        if not gentle.any():
+            break
         points, scores = np.where(gentle, there, points), np.where(gentle, found, scores)
     return best
 

@@ -214,7 +214,7 @@ class FWSS(Engine):
             )
             if callback is not None and callback(iteration, total, current, info):
                 break
-        if self.whiten:
+        if iteration:
             measure.match(target, self.max_iter_matching, self._first_free(measure, kept), map)
         if self.weights == "stein":
             measure.correct()

@@ -10,7 +10,8 @@ a lower bound of the true one: a monitor of progress, no certificate.
 Beyond the paper: the store starts from draws whose mean and covariance are exactly those of the
 Gaussian at the mode, which costs no score, and at the end all particles move together until their
 moments are right (`_moment_matching.py`). With that a store of two iterations of SVGD is enough,
-and a particle that no longer helps need not be searched for long.
+and a particle that no longer helps need not be searched for long, where particles are more than
+coordinates.
 """
 
 import math
@@ -45,7 +46,8 @@ class LazyFWSS(Engine):
         Most ascent steps of an oracle call.
     max_iter_matching : int, default=4
         Most steps of the moment matching at the end, each one score of every particle taken, as in
-        `FWSS`.
+        `FWSS`. With no more particles than coordinates (for "auto" from 500 coordinates on) nothing
+        is matched: raise ``max_iter`` to 6.
     accuracy : float, default=4.0
         ``K``: a particle in store is good enough from ``Phi / K`` on.
     tol : float, default=0.01
@@ -166,8 +168,7 @@ class LazyFWSS(Engine):
             )
             if callback is not None and callback(iteration, total, current, info):
                 break
-        if self.whiten:
-            measure.match(target, self.max_iter_matching, map=map)
+        measure.match(target, self.max_iter_matching, map=map)
         posterior = current()
         posterior.history, posterior.n_iter = history.arrays(), iteration
         return posterior

@@ -109,7 +109,8 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
     target : Target
         With a score; a Hessian is differenced when it has none.
     start : ndarray of shape (dim,), default=None
-        By default the target's ``initial``, or the mode of every tenth row where rows are many.
+        By default the target's ``initial``, or where that is 0 and rows are many, the mode of every
+        tenth row.
     tol : float, default=1e-16
         Stop when ``g' H^-1 g``, the squared distance to the mode in posterior standard deviations,
         is below it. Being relative it means the same for ten rows and for a million.
@@ -173,8 +174,8 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
 
 def _first_guess(target):
     """Where to start; the mode of a tenth of the rows saves half of the steps on all of them."""
-    n = target.n_rows or 0
-    if n < _ROWS_PER_COORDINATE * target.dim or not supports(target, "take"):
+    n, known = target.n_rows or 0, target.initial.any()
+    if known or n < _ROWS_PER_COORDINATE * target.dim or not supports(target, "take"):
         return target.initial
     try:
         few = laplace_approximation(target.take(np.arange(0, n, 10)), tol=1e-4)

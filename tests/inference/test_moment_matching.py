@@ -1,4 +1,4 @@
-"""Moment matching: exact on Gaussians, close on skewed margins, never for the worse."""
+"""Moment matching: exact on Gaussians, close on skewed margins, never with larger residuals."""
 
 import numpy as np
 import pytest

@@ -381,3 +381,18 @@ def test_a_score_beyond_squares_is_refused(rng):
     measure = SteinMeasure(4, x)
     with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="reduce learning_rate"):
         measure.put(0, x[0], np.array([1e200, 0.0]))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_nothing_is_matched_where_nothing_could_be_whitened(seed):
+    """Between two modes, where the search for one of them stays, no step has a unit."""
+    target = LogDensity(
+        lambda t: np.logaddexp(-0.5 * (t[:, 0] + 2.5) ** 2, -0.5 * (t[:, 0] - 2.5) ** 2),
+        score=lambda t: 2.5 * np.tanh(2.5 * t) - t,
+        dim=1,
+    )
+    matched, plain = (
+        infer(target, FWSS(20, **options), random_state=seed).particles
+        for options in ({}, {"max_iter_matching": 0})
+    )
+    assert_array_equal(matched, plain)
