@@ -70,6 +70,10 @@ class _Scaling:
         return ((X - self.center) / self.scale).astype(dtype)
 
 
+def _many(number):
+    return f"{number:.2g}" if np.isfinite(number) else "infinitely many"
+
+
 class _BayesianMLP(BayesianEstimator):
     """What classifier and regressor share: the network, its training, and the second stage."""
 
@@ -219,8 +223,8 @@ class _BayesianMLP(BayesianEstimator):
                 networks, stage.n_before = posterior.state, posterior.n_iter
                 if engine is not None and not stage.stopped:
                     posterior = self._spread(engine, target, posterior, rng, map_pieces, stage)
-            posterior.state = None
-            posterior = self._useful(target, posterior)
+                posterior.state = None
+                posterior = self._useful(target, posterior)
             vars(self).update(attributes(posterior))
         self._keep(networks)
         return self
@@ -229,10 +233,11 @@ class _BayesianMLP(BayesianEstimator):
         """The second stage: particles around each of the networks of ``start``."""
         theta, forward = start.particles, None
         if self.subspace is not None:
-            if len(theta) < 2:
+            if len(theta) < 2 or start.diagnostics["n_dead"]:
                 raise FloatingPointError(
-                    "one of the two networks that span the subspace diverged or died: use a "
-                    f"smaller learning_rate_init, below {self.learning_rate_init:g}."
+                    'subspace="curve" needs two trained networks, of which one or both diverged or '
+                    f"died: use a smaller learning_rate_init than {self.learning_rate_init:g}, "
+                    'more hidden units, activation="tanh", or scale the features.'
                 )
             middle = curve_middle(target, theta[0], theta[1], rng)
             plane = Subspace(target, *curve_plane(theta[0], middle, theta[1], target.n_weights))
@@ -251,7 +256,11 @@ class _BayesianMLP(BayesianEstimator):
 
         def completed(posterior):
             """What the engine found, as networks, after the iterations of both stages."""
-            changes = {"names": target.names, "n_iter": start.n_iter + posterior.n_iter}
+            changes = {
+                "names": target.names,
+                "n_iter": start.n_iter + posterior.n_iter,
+                "diagnostics": posterior.diagnostics | start.diagnostics,
+            }
             if forward is not None:
                 changes |= {"scores": None, "whitening": None}
                 changes["particles"] = forward(posterior.particles)
@@ -267,7 +276,6 @@ class _BayesianMLP(BayesianEstimator):
                 f"{type(engine).__name__} diverged: none of its particles is finite; reduce its "
                 "step size, or scale the features."
             )
-        posterior.diagnostics["n_dropped"] = start.diagnostics["n_dropped"]
         return posterior
 
     def _useful(self, target, posterior):
@@ -287,7 +295,7 @@ class _BayesianMLP(BayesianEstimator):
         if kept.any() and not kept.all() and self.subspace is None:
             warnings.warn(
                 f"{np.sum(~kept)} of {len(kept)} networks {failure} "
-                f"{np.median(loss[~kept]) / weight:.2g} nats a row, and were left out: {advice}",
+                f"{_many(np.median(loss[~kept]) / weight)} nats a row, and were left out: {advice}",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -301,7 +309,7 @@ class _BayesianMLP(BayesianEstimator):
             loss = loss[kept]
         if not loss.mean() < _NO_USE * weight:
             warnings.warn(
-                f"the networks {failure} {loss.mean() / weight:.2g} nats a row: their training "
+                f"the networks {failure} {_many(loss.mean() / weight)} nats a row: their training "
                 f"failed; {advice}",
                 ConvergenceWarning,
                 stacklevel=4,
@@ -597,7 +605,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         ValueError
             If a parameter, X, y or the weights are invalid.
         FloatingPointError
-            If every network diverges.
+            If every network diverges, or one of the two of ``subspace="curve"`` diverges or dies.
 
         Warns
         -----
@@ -861,7 +869,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         ValueError
             If a parameter, X, y or the weights are invalid.
         FloatingPointError
-            If every network diverges.
+            If every network diverges, or one of the two of ``subspace="curve"`` diverges or dies.
 
         Warns
         -----

@@ -398,24 +398,41 @@ def test_networks_that_learn_nothing_from_noise_are_not_dead(Estimator, activati
 
 
 class Spoiling(Engine):
-    """Returns the networks it is given, one of them a thousand times too large."""
+    """Returns the networks it is given, one of them too large."""
+
+    def __init__(self, factor=1e3):
+        self.factor = factor
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         particles = init.copy()
-        particles[0] *= 1e3
+        particles[0] *= self.factor
         return ParticlePosterior(particles)
 
 
+@pytest.mark.parametrize(
+    ("factor", "much"), [(1e3, r"by [\d.e+]+ nats a row"), (1e200, "by infinitely many nats a row")]
+)
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
-def test_a_particle_that_an_engine_spoils_is_dropped(Estimator):
-    """Finite as it is, it would spoil the mean."""
+def test_a_particle_that_an_engine_spoils_is_dropped(Estimator, factor, much):
+    """Finite as it is, it would spoil the mean; overflow in its likelihood is no news."""
     X, y = data(Estimator)
     alone = small(Estimator).fit(X, y)
-    with pytest.warns(ConvergenceWarning, match="1 of 3 networks explain .* and were left out"):
-        model = small(Estimator).set_params(inference=Spoiling()).fit(X, y)
+    failure = f"1 of 3 networks explain .*, {much}, and were left out"
+    with pytest.warns(ConvergenceWarning, match=failure) as caught:
+        model = small(Estimator).set_params(inference=Spoiling(factor)).fit(X, y)
+    assert len(caught) == 1
     assert len(model.posterior_) == 2
     assert model.posterior_.diagnostics["n_dropped"] == 1
     assert model.score(X, y) > alone.score(X, y) - 0.1
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_what_training_left_out_is_counted_whatever_goes_on_from_there(Estimator, monkeypatch):
+    X, y = data(Estimator)
+    killed(monkeypatch, 1)
+    with pytest.warns(ConvergenceWarning):
+        model = small(Estimator).set_params(inference=Spoiling()).fit(X, y)
+    assert model.posterior_.diagnostics == {"n_dropped": 2, "n_dead": 1}
 
 
 def test_chains_of_dead_networks_stay_near(rng):
@@ -465,6 +482,16 @@ def test_particles_of_a_subspace_lie_in_a_plane(Estimator, engine):
     assert spread[1] > 1e-6 * spread[0]
     assert np.all(spread[2:] < 1e-9 * spread[0])
     assert np.isfinite(predicted(model, X)).all()
+
+
+@pytest.mark.filterwarnings("ignore:.* died in training:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_killed", [1, 2])
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_dead_networks_span_no_subspace(Estimator, n_killed, monkeypatch):
+    X, y = data(Estimator)
+    killed(monkeypatch, n_killed)
+    with pytest.raises(FloatingPointError, match=r"diverged or died: .* more hidden units"):
+        small(Estimator, "svgd", subspace="curve").fit(X, y)
 
 
 def test_an_ensemble_has_no_subspace():

@@ -59,6 +59,11 @@ class Ensemble(Engine):
         If some networks diverge or die, which are left out, or all die. A dead network puts out the
         same for every row: all units of one of its layers are off, and no gradient gets past it.
 
+    Notes
+    -----
+    In the posterior's ``diagnostics``, ``n_dropped`` counts the networks that were left out and
+    ``n_dead`` those that died.
+
     References
     ----------
     Lakshminarayanan, Pritzel & Blundell (2017), "Simple and scalable predictive uncertainty
