@@ -453,8 +453,8 @@ def _check(posterior, target, engine, frame, start):
             )
     posterior.diagnostics["flagged"] = names[flagged]
     if reasons:
-        one_round = getattr(engine, "n_rounds", lambda target: None)(target) == 1
-        cure = "Use" if one_round else "Raise the engine's iterations or particles, or use"
+        iterative = getattr(engine, "iterative", True)
+        cure = "Raise the engine's iterations or particles, or use" if iterative else "Use"
         _warn(
             f"{type(engine).__name__}: the posterior is likely to be wrong: {'; '.join(reasons)}. "
             f"{cure} another engine."

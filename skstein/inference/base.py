@@ -43,6 +43,8 @@ class Engine(BaseEstimator):
     # Whether `run` takes an earlier posterior as `init` and adds to it; others start from its
     # particles.
     continues = False
+    # Whether there are iterations of which more could do better.
+    iterative = True
 
     def stays_near_start(self, target):
         """Whether the result leans on the Gaussian start, whose quality `infer` then measures."""

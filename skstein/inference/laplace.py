@@ -41,6 +41,7 @@ class LaplaceDraws(Engine):
 
     requires = ("score",)
     minibatch = None
+    iterative = False
     _parameter_constraints = {
         "n_particles": N_PARTICLES[1:],
         "max_shift": [Interval(Real, 0, None, closed="left")],

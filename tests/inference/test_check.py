@@ -173,10 +173,12 @@ def test_missing_tails_are_contradicted(rng):
     assert start.contradicted(z[:, None], equal(100)).all()
 
 
-def test_svgd_that_stops_too_early_is_not_silent(seed):
+@pytest.mark.parametrize("max_iter", [1, 20])
+def test_svgd_that_stops_too_early_is_not_silent(max_iter, seed):
     """A Cauchy density, from whose core the particles take some thousand iterations to spread."""
     target = LogDensity(
         lambda t: log_cauchy(t).sum(axis=1), score=lambda t: -2 * t / (1 + t**2), dim=1
     )
-    with pytest.warns(ConvergenceWarning, match=r"importance-weighted draws are spread otherwise"):
-        infer(target, SVGD(max_iter=20), random_state=seed)
+    message = r"importance-weighted draws are spread otherwise.*Raise the engine's iterations"
+    with pytest.warns(ConvergenceWarning, match=message):
+        infer(target, SVGD(max_iter=max_iter), random_state=seed)
