@@ -112,7 +112,7 @@ def in_chunks(map, function, theta, n_rows):
     The cut depends on the sizes alone, never on the number of workers.
     """
     work = theta.size * (n_rows or 1)
-    # Some five milliseconds: a dispatch costs a tenth of one, and a cut in four a few per cent.
+    # Two to five milliseconds: a dispatch costs a tenth of one, and a cut in four a few per cent.
     if work < 1e7 or len(theta) < 64:
         return function(theta)
     pieces = np.array_split(theta, 4)
