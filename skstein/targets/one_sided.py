@@ -17,7 +17,7 @@ from .bijections import Chain, HyperbolicMap
 from .newton import gaussian_bijection, laplace_approximation
 from .transformed import Transformed
 
-SHIFT = 0.6  # a coordinate is one-sided when its line density's mean is this many sds off the mode
+SHIFT = 0.5  # a coordinate is one-sided when its line density's mean is this many sds off the mode
 _SCAN = np.sinh(np.linspace(-np.arcsinh(5.0), np.arcsinh(5.0), 25))
 _PEEK = np.array([-2.0, 2.0])
 _DROP = 12.0
@@ -51,7 +51,7 @@ def line_shifts(target, laplace):
     covariance = cho_solve(cho_factor(laplace.hessian), np.eye(target.dim))
     directions = covariance / np.sqrt(covariance.diagonal())[:, None]
     peek = _line_values(target, laplace.mode, directions, np.tile(_PEEK, (target.dim, 1)))
-    # A Gaussian falls by 2 on both sides; a shift of .6 goes with a difference well above 1.
+    # A Gaussian falls by 2 on both sides; a shift of .5 goes with a difference well above 1.
     suspects = np.flatnonzero(~(np.abs(peek[:, 1] - peek[:, 0]) < 1.0))
     shifts = np.zeros(target.dim)
     if len(suspects):
