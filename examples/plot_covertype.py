@@ -99,7 +99,7 @@ plt.show()
 
 # %%
 # The grey cross is where means are within 0.15 standard deviations and standard deviations within
-# 10 %. Both sets of FWSS are well inside, and so are thirteen further runs with 100 particles: means
+# 10 %. Both sets of FWSS are well inside, and so are thirteen further runs of 100 particles: means
 # within 0.06, standard deviations within 8 %. SVGD and SGLD correct their minibatches at the mode.
 # For a soil type that a thousand rows hold once or never, that is too far from most particles, and
 # they miss, with a warning. FWSS, which knows the score of every particle on all rows, corrects
