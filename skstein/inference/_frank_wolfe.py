@@ -244,6 +244,10 @@ class SteinMeasure:
         weights[-1] = 0.0
         return weights
 
+    def too_few(self, target):
+        """Whether the particles cannot carry the covariance of whitened coordinates."""
+        return getattr(target, "bijection", None) is not None and self.size <= target.dim
+
     def correct(self):
         """The weights on the simplex of the least discrepancy, slightly regularised."""
         ridge = _RIDGE * np.trace(self.matrix) / self.size * np.eye(self.size)

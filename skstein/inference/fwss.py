@@ -221,6 +221,12 @@ class FWSS(Engine):
         # With minibatches too, each frozen score is of all rows.
         posterior = current()
         posterior.history, posterior.n_iter = history.arrays(), iteration
+        if measure.too_few(target):
+            posterior.converged = False
+            posterior.diagnostics["message"] = (
+                f"{measure.size} particles are too few for the spread of {target.dim} coordinates, "
+                f"standard deviations come out too small; raise n_particles above {target.dim}."
+            )
         return posterior
 
     def _starts(self, target, rng, n, init, kept, map):

@@ -396,3 +396,9 @@ def test_nothing_is_matched_where_nothing_could_be_whitened(seed):
         for options in ({}, {"max_iter_matching": 0})
     )
     assert_array_equal(matched, plain)
+
+
+def test_fewer_particles_than_coordinates_are_reported(rng, seed):
+    target, _, _ = gaussian(rng, 12)
+    with pytest.warns(ConvergenceWarning, match=r"12 particles are too few .* above 12\."):
+        infer(target, FWSS(12), random_state=seed)
