@@ -20,6 +20,7 @@ MAX_PARTICLES = 1000  # the check needs no more
 # And this many see an error of .35 standard deviations; so odd a number that particles chosen
 # evenly from a pool of chains are not all of the same few chains.
 FEW_PARTICLES = 151
+MAX_SHRINKAGE = 0.1
 MAX_MISMATCH = 1.2
 MIN_EFFICIENCY = 0.4
 MAX_SHIFT = 0.1  # of the share of particles below a quantile
@@ -128,18 +129,25 @@ class SteinResiduals:
     spread : ndarray of shape (dim,)
         ``|E[(z_j - mean_j) g_j] + 1|``: about twice the relative error of the standard deviation.
     flagged : ndarray of bool, shape (dim,)
+    shrinkage : float
+        By how much, relatively, standard deviations are too small, about and on average over the
+        coordinates: half of the mean of ``E[(z_j - mean_j) g_j] + 1``. Where it is too large it
+        counts though no single coordinate does: 0 otherwise.
     """
 
     mean: np.ndarray
     spread: np.ndarray
     flagged: np.ndarray
+    shrinkage: float
 
 
 def stein_residuals(z, scores, weights):
     """Residuals of the particles ``z`` (m, dim) with their ``scores``, and which are too large.
 
     A residual counts when it is large in itself and against its standard error for independent
-    draws; a very large one counts alone, because an outlier inflates its own standard error.
+    draws; a very large one counts alone, because an outlier inflates its own standard error. What
+    too few particles for the dimension lose of every coordinate's spread is seen in the mean over
+    coordinates, whose standard error is less.
     """
     ess = 1.0 / np.sum(weights**2)
     product = (z - weights @ z) * scores
@@ -154,4 +162,7 @@ def stein_residuals(z, scores, weights):
     spread, z_spread = residual(product, -1.0)
     flagged = ((mean > 0.35) & (z_mean > 4)) | ((spread > 0.5) & (z_spread > 4))
     flagged |= (mean > 2) | (spread > 4)
-    return SteinResiduals(mean, spread, flagged)
+    overall, z_overall = residual(product.mean(axis=1), -1.0)
+    counts = overall > 2 * MAX_SHRINKAGE and z_overall > 4
+    shrinkage = 0.5 * (weights @ product.mean(axis=1) + 1.0) if counts else 0.0
+    return SteinResiduals(mean, spread, flagged, shrinkage)

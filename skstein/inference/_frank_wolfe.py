@@ -244,25 +244,21 @@ class SteinMeasure:
         weights[-1] = 0.0
         return weights
 
-    def too_few(self, target):
-        """Whether the particles cannot carry the covariance of whitened coordinates."""
-        return getattr(target, "bijection", None) is not None and self.size <= target.dim
-
     def correct(self):
         """The weights on the simplex of the least discrepancy, slightly regularised."""
         ridge = _RIDGE * np.trace(self.matrix) / self.size * np.eye(self.size)
         self._weights = simplex_weights(self.matrix + ridge)
 
     def match(self, target, n_steps, first=0, map=map):
-        """Move the particles from the ``first`` on together, by their moments.
+        """Move the particles from the ``first`` on together, until the moments of all are right.
 
-        Where those before it have been matched, and these are, all are. In coordinates that are not
-        whitened a step has no unit: there nothing moves.
+        In coordinates that are not whitened a step has no unit: there nothing moves.
         """
-        weights = self.weights[first:]
-        if getattr(target, "bijection", None) is None or not weights.any():
+        if getattr(target, "bijection", None) is None:
             return
-        arguments = self.points[first:], self.scores[first:], weights / weights.sum()
-        moved = match_moments(target, *arguments, n_steps, map)
-        for i, (y, score) in enumerate(zip(*moved, strict=True), start=first):
-            self.put(i, y, score)
+        # They are views of what `put` changes.
+        points, scores = self.points.copy(), self.scores.copy()
+        moved = match_moments(target, points, scores, self.weights, n_steps, map, first)
+        for i, (y, score) in enumerate(zip(*moved, strict=True)):
+            if i >= first:
+                self.put(i, y, score)

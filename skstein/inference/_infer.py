@@ -435,6 +435,11 @@ def _check(posterior, target, engine, frame, start):
         )
     if residuals.flagged.any():
         reasons.append(f"Stein's identities fail for {_listed(names[residuals.flagged])}")
+    if residuals.shrinkage:
+        direction = "small" if residuals.shrinkage > 0 else "large"
+        reasons.append(
+            f"standard deviations are about {abs(residuals.shrinkage):.0%} too {direction} on average"
+        )
     flagged = residuals.flagged
     if start is not None:
         contradicted = start.contradicted(posterior.particles, posterior.weights)

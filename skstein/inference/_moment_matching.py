@@ -41,7 +41,7 @@ _ENOUGH = 0.01  # displacement of a coordinate that is left undone, in standard 
 _STEEP = 2.0  # growth of a particle's score in one step that a normal posterior does not have
 
 
-def match_moments(target, points, scores, weights, n_steps, map=map):
+def match_moments(target, points, scores, weights, n_steps, map=map, first=0):
     """Particles moved until Stein's identities of their first moments hold.
 
     Parameters
@@ -52,8 +52,11 @@ def match_moments(target, points, scores, weights, n_steps, map=map):
     weights : ndarray of shape (m,)
         Normalised.
     n_steps : int
-        Most steps, each one score of every particle.
+        Most steps, each one score of every particle that moves.
     map : callable
+    first : int, default=0
+        The first particle that may move. The identities are those of all: the others move as much
+        further as makes up for those that stay.
 
     Returns
     -------
@@ -62,24 +65,25 @@ def match_moments(target, points, scores, weights, n_steps, map=map):
         are returned as well when there are too few particles to carry a covariance, an effective
         number of not more than the coordinates.
     """
-    if 1.0 / np.sum(weights**2) <= points.shape[1]:
+    if 1.0 / np.sum(weights**2) <= points.shape[1] or not weights[first:].any():
         return points, scores
     best, least = (points, scores), np.inf
     path, moves, misses = [], [], []
     for step in range(n_steps + 1):
-        move, miss = _newton_step(points, scores, weights)
+        move, miss = _newton_step(points, scores, weights, first)
         size = np.linalg.norm(miss) / np.sqrt(points.shape[1])
         if size < least:
             best, least = (points, scores), size
         if step == n_steps or not _ENOUGH < size < np.inf:
             break
-        path, moves, misses = [*path, points], [*moves, move], [*misses, miss]
+        path, moves, misses = [*path, points[first:]], [*moves, move], [*misses, miss]
         there = _mixed(path, moves, misses)
         found = in_chunks(map, target.score, there, target.n_rows)
-        gentle = _gentle(scores, found)[:, None]
-        if not gentle.any():
+        gentle = first + np.flatnonzero(_gentle(scores[first:], found))
+        if not len(gentle):
             break
-        points, scores = np.where(gentle, there, points), np.where(gentle, found, scores)
+        points, scores = points.copy(), scores.copy()
+        points[gentle], scores[gentle] = there[gentle - first], found[gentle - first]
     return best
 
 
@@ -90,12 +94,12 @@ def _gentle(before, after):
     return np.linalg.norm(after, axis=1) <= _STEEP * usual
 
 
-def _newton_step(points, scores, weights):
-    """The displacement of each particle, and all residuals in units of what it takes to end them.
+def _newton_step(points, scores, weights, first):
+    """The displacement of particles that move, and all residuals in units of what ends them.
 
     Returns
     -------
-    move : ndarray of shape (m, dim)
+    move : ndarray of shape (m - first, dim)
     miss : ndarray of shape (dim * (dim + 3),)
         Its squared length is the mean square of the displacement of normal particles.
     """
@@ -107,9 +111,9 @@ def _newton_step(points, scores, weights):
     half = 0.25 * (G + G.T)
     r2 = (t * h2).sum(axis=0) / 6.0
     r3 = ((t * h3).sum(axis=0) + 3.0 * weights @ h2) / 24.0
-    move = np.clip(g + c @ half + r2 * h2 + r3 * h3, -_LONGEST, _LONGEST)
+    move = (g + c @ half + r2 * h2 + r3 * h3)[first:] / weights[first:].sum()
     miss = np.concatenate([g, half.ravel(), np.sqrt(2.0) * r2, np.sqrt(6.0) * r3])
-    return scale * move, miss
+    return scale * np.clip(move, -_LONGEST, _LONGEST), miss
 
 
 def _mixed(path, moves, misses):

@@ -64,7 +64,8 @@ class FWSS(Engine):
         Most steps of moment matching at the end, each one score of every particle on all rows: all
         particles move together until Stein's identities hold for their mean, their covariance and
         each coordinate's skewness and tails. Only in whitened coordinates, and with more particles
-        than coordinates; a warm start moves the particles it adds. 0 leaves it out.
+        than coordinates. A warm start moves the particles it adds, until the identities hold for
+        all. 0 leaves it out.
     learning_rate : float, default=0.05
         First step of Adam, in posterior standard deviations; it falls linearly to 0.
     tol : float, default=None
@@ -221,12 +222,6 @@ class FWSS(Engine):
         # With minibatches too, each frozen score is of all rows.
         posterior = current()
         posterior.history, posterior.n_iter = history.arrays(), iteration
-        if measure.too_few(target):
-            posterior.converged = False
-            posterior.diagnostics["message"] = (
-                f"{measure.size} particles are too few for the spread of {target.dim} coordinates, "
-                f"standard deviations come out too small; raise n_particles above {target.dim}."
-            )
         return posterior
 
     def _starts(self, target, rng, n, init, kept, map):

@@ -61,7 +61,8 @@ def test_exact_draws_are_rarely_flagged(density, m, dim, rng):
     flags = 0
     for _ in range(REPLICATES):
         z = draw(rng, (m, dim))
-        flags += stein_residuals(z, score(z), equal(m)).flagged.any()
+        residuals = stein_residuals(z, score(z), equal(m))
+        flags += residuals.flagged.any() or residuals.shrinkage != 0.0
     assert flags <= REPLICATES / 20
 
 
@@ -85,6 +86,16 @@ def test_shrunken_and_inflated_particles_are_flagged(factor, m, rng):
     flagged = stein_residuals(z, -z, equal(m)).flagged
     assert flagged[3]
     assert flagged.sum() == 1
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.2])
+def test_what_all_coordinates_lack_counts_though_none_does_alone(factor, rng):
+    z = rng.normal(size=(100, 50))
+    z = (z - z.mean(axis=0)) / z.std(axis=0)
+    assert stein_residuals(z, -z, equal(100)).shrinkage == 0.0
+    residuals = stein_residuals(factor * z, -factor * z, equal(100))
+    assert not residuals.flagged.any()
+    assert residuals.shrinkage == pytest.approx(0.5 * (1 - factor**2))
 
 
 def test_an_outlier_cannot_hide_behind_its_own_standard_error(rng):

@@ -87,6 +87,20 @@ def test_the_identities_hold_where_few_steps_are_enough(rng):
     assert after[1].max() < 0.3 * before[1].max()
 
 
+def test_some_make_up_for_others_that_stay(rng):
+    """A fifth of the particles, without any spread, stays at a standard deviation from the mean."""
+    dim, kept = 5, 40
+    target = gaussian(np.zeros(dim), np.eye(dim))
+    start = rng.normal(size=(200, dim))
+    start[:kept] = np.eye(dim)[0]
+    weights = np.full(200, 1 / 200)
+    points, scores = match_moments(target, start, target.score(start), weights, 10, first=kept)
+    assert_array_equal(points[:kept], start[:kept])
+    assert_allclose(scores, target.score(points))
+    assert np.abs(points.mean(axis=0)).max() < 0.02
+    assert np.abs(np.cov(points.T, ddof=0) - np.eye(dim)).max() < 0.04
+
+
 def test_too_few_particles_stay_where_they_are(rng):
     """As many as coordinates, or as good as many by their weights, cannot carry a covariance."""
     target = gaussian(np.ones(5), np.eye(5))

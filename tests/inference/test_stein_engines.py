@@ -398,7 +398,21 @@ def test_nothing_is_matched_where_nothing_could_be_whitened(seed):
     assert_array_equal(matched, plain)
 
 
-def test_fewer_particles_than_coordinates_are_reported(rng, seed):
-    target, _, _ = gaussian(rng, 12)
-    with pytest.warns(ConvergenceWarning, match=r"12 particles are too few .* above 12\."):
-        infer(target, FWSS(12), random_state=seed)
+@pytest.mark.parametrize("engine", [FWSS, LazyFWSS])
+def test_fewer_particles_than_coordinates_are_reported(engine, rng, seed):
+    target, _, _ = gaussian(rng, 40)
+    with pytest.warns(ConvergenceWarning, match=r"deviations are about \d+% too small on average"):
+        infer(target, engine(30), random_state=seed)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("kept", "size"), [(10, 80), (60, 80)])
+def test_a_grown_set_has_the_right_moments(kept, size, rng, seed):
+    """Those kept, or those added, may be too few for a covariance: what all have is matched."""
+    target, mean, covariance = gaussian(rng, 20)
+    small = infer(target, FWSS(kept), random_state=seed)
+    grown = infer(target, FWSS(size), init=small, random_state=seed)
+    assert_allclose(grown.particles[:kept], small.particles, rtol=1e-9)
+    sd = np.sqrt(np.diag(covariance))
+    assert np.abs((grown.mean() - mean) / sd).max() < 0.05
+    assert np.abs(grown.std() / sd - 1.0).max() < 0.05
