@@ -436,10 +436,8 @@ def _check(posterior, target, engine, frame, start):
     if residuals.flagged.any():
         reasons.append(f"Stein's identities fail for {_listed(names[residuals.flagged])}")
     if residuals.shrinkage:
-        direction = "small" if residuals.shrinkage > 0 else "large"
-        reasons.append(
-            f"standard deviations are about {abs(residuals.shrinkage):.0%} too {direction} on average"
-        )
+        by = f"{abs(residuals.shrinkage):.0%} too {'small' if residuals.shrinkage > 0 else 'large'}"
+        reasons.append(f"standard deviations are about {by} on average")
     flagged = residuals.flagged
     if start is not None:
         contradicted = start.contradicted(posterior.particles, posterior.weights)
