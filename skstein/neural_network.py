@@ -449,7 +449,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         Networks that are trained.
     prior : str or prior instance, default="hierarchical-normal"
         Prior of the weights times the root of their layer's number of inputs; names have scale 3.
-        By default all weights of a layer share an unknown precision.
+        By default all weights of a layer share an unknown precision, bounded from below: the lowest
+        tenth of its prior is left out.
     noise_shape, noise_scale : float, default=1.0 and 0.01
         Shape and scale of the inverse gamma prior of the noise variance, the scale in squared units
         of the (standardised) outcome.

@@ -5,12 +5,13 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import stats
+from scipy import integrate, stats
 from scipy.special import expit, log_softmax, softmax
 
 from skstein._jit.mlp import gauss_newton
 from skstein.priors import AdaptiveRidge, HierarchicalNormal, Laplace, Normal, StudentT
-from skstein.targets.mlp import MLPTarget, _draw_precision
+from skstein.targets._weight_priors import weight_prior
+from skstein.targets.mlp import MLPTarget
 
 PRIORS = [Normal(2.0), StudentT(), AdaptiveRidge(rate=0.5), HierarchicalNormal(rate=9.0)]
 FUNCTIONS = {"relu": lambda a: np.maximum(a, 0.0), "tanh": np.tanh, "logistic": expit}
@@ -234,18 +235,81 @@ def test_precisions_are_drawn_from_their_conditional(prior, rng):
     assert np.all(np.abs(draws.mean(axis=0)[inside] - expected) < 6.0 * error)
 
 
+def bounded(shape, rate):
+    """The law of a shared precision, by rejection in SciPy's terms: its density and its bound."""
+    whole = stats.gamma(shape, scale=1.0 / rate)
+    return (lambda tau: whole.pdf(tau) / 0.9), whole.ppf(0.1)
+
+
+@pytest.mark.parametrize("size", [0.1, 1.0, 4.0, 30.0])
+@pytest.mark.parametrize(("shape", "rate"), [(1.0, 9.0), (2.5, 0.4)])
+def test_a_shared_precision_is_integrated_out_above_its_bound(shape, rate, size):
+    """Density, gradient and mean precision of one law, by quadrature."""
+    prior = weight_prior(HierarchicalNormal(shape, rate))
+    density, least = bounded(shape, rate)
+    coef = size * np.array([[1.0, -0.5, 0.2]])
+
+    def log_normal(tau):
+        return stats.norm.logpdf(coef, scale=tau**-0.5).sum()
+
+    def joint(tau):
+        return density(tau) * np.exp(log_normal(tau) - log_normal(least))
+
+    scale = 1.0 / (rate + 0.5 * np.sum(coef**2))
+    options = {"epsabs": 0.0, "epsrel": 1e-11, "limit": 200}
+    ends = least, least + 60.0 * (shape + 2.0) * scale
+    total, _ = integrate.quad(joint, *ends, **options)
+    mean, _ = integrate.quad(lambda tau: tau * joint(tau), *ends, **options)
+    log_total = np.log(total) + log_normal(least)
+    assert_allclose(prior.log_density(coef), log_total, rtol=1e-8, atol=1e-8)
+    assert_allclose(prior.score(coef), -mean / total * coef, rtol=1e-8)
+    assert_allclose(prior.expected_precision(coef[0] ** 2), mean / total, rtol=1e-8)
+    whole, _ = integrate.quad(lambda tau: tau * density(tau), least, np.inf)
+    assert_allclose(prior.typical_precision(2), whole, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e2, 1e3, 1e6, 1e100])
+def test_far_out_only_the_bound_of_a_shared_precision_holds_the_weights(size):
+    """There its conditional is an exponential above the bound, and nothing under- or overflows."""
+    prior = weight_prior(HierarchicalNormal(1.0, 9.0))
+    _, least = bounded(1.0, 9.0)
+    coef = np.full((1, 10), size)
+    rate = 9.0 + 5.0 * size**2
+    # The next order of the expansion is as large as the square of this one.
+    excess = 1.0 / (rate - 5.0 / least)
+    assert_allclose(-prior.score(coef) / coef, least + excess, rtol=1e-3 * (1e2 / size))
+    steps = coef * (1.0 + np.array([[-1e-4], [1e-4]]))
+    low, high = prior.log_density(steps)
+    slope = np.sum(prior.score(coef) * coef)
+    assert_allclose((high - low) / 2e-4, slope, rtol=1e-6)
+
+
+def test_a_shared_precision_is_sampled_above_its_bound(rng):
+    prior, (density, least) = weight_prior(HierarchicalNormal(1.0, 9.0)), bounded(1.0, 9.0)
+    draws = prior.sample(rng, 4000, 1)[:, 0]
+
+    def cdf(u):
+        return integrate.quad(
+            lambda tau: density(tau) * stats.norm.cdf(u, scale=tau**-0.5), least, np.inf
+        )[0]
+
+    grid = np.linspace(-30.0, 30.0, 200)
+    table = np.array([cdf(u) for u in grid])
+    assert stats.kstest(draws, lambda u: np.interp(u, grid, table)).pvalue > 1e-4
+
+
 def test_shared_precisions_leave_out_the_lowest_tenth_of_their_prior(rng):
     """However large the weights: a dead network is held by nothing else."""
     target = make(rng, prior=HierarchicalNormal(shape=2.0, rate=5.0))
     _, precision = target.resample(np.full(target.dim, 1e6), rng)
-    least = stats.gamma(2.0, scale=1.0 / 5.0).ppf(0.1)
+    _, least = bounded(2.0, 5.0)
     for block, root in target.groups:
         assert_allclose(precision[block], root**2 * least)
 
 
 def test_a_precision_that_meets_the_cut_is_drawn_from_what_is_left(rng):
-    prior, coef = HierarchicalNormal(shape=2.0, rate=5.0), np.full(10, 3.6)
-    draws = [_draw_precision(prior, coef, rng) for _ in range(2000)]
+    prior, coef = weight_prior(HierarchicalNormal(shape=2.0, rate=5.0)), np.full(10, 3.6)
+    draws = [prior.draw_precision(coef, rng)[0] for _ in range(2000)]
     whole = stats.gamma(2.0 + 5.0, scale=1.0 / (5.0 + 0.5 * np.sum(coef**2)))
     least = whole.cdf(stats.gamma(2.0, scale=1.0 / 5.0).ppf(0.1))
     assert 0.1 < least < 0.9

@@ -126,8 +126,8 @@ def train(state, data, order, batch_size, n_epochs, network, learning_rate, n_st
 
     Returns
     -------
-    loss : float
-        Mean loss met in the last epoch.
+    met : ndarray of shape (n_epochs,)
+        Mean loss met in each epoch, with errors in units of the outcomes.
     """
     X, Y, row_weights = data
     sizes, activation, likelihood = network
@@ -535,8 +535,8 @@ def _train(
     losses = np.empty_like(noise)
     inverse = np.empty_like(noise)
     x, units, deltas = _scratch(batch_size, sizes, weights)
-    loss = 0.0
-    for _ in range(n_epochs):
+    met = np.empty(n_epochs)
+    for epoch in range(n_epochs):
         if batch_size < n:
             _shuffle(order, n, rng)
         losses[:] = 0
@@ -560,11 +560,11 @@ def _train(
             rate /= 1.0 - 0.9**step
             correction = 1.0 / (1.0 - 0.999**step)
             _adam(weights, first, second, gradient, dtype(rate), dtype(correction))
-        loss = losses.sum() / total
+        met[epoch] = losses.sum() / total
         if likelihood == 0:
             for k in range(noise.shape[0]):
                 noise[k] = (0.5 * losses[k] + noise_scale) / (0.5 * total + noise_shape)
-    return loss
+    return met
 
 
 @compiled(fastmath=REORDERED)

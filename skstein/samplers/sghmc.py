@@ -8,8 +8,7 @@ After Chen, Fox & Guestrin (2014), with what networks of a few thousand weights 
 - velocities no larger than 4 standard deviations;
 - the noise that a minibatch brings, measured by its errors, is taken off that of the dynamics;
 - noise variances and prior precisions are drawn from their conditionals (Gibbs steps), at most once
-  in an epoch, precisions that many weights share without the lowest tenth of their prior: a network
-  that is all dead would be held by heavy tails alone.
+  in an epoch.
 
 A step of size :math:`\varepsilon` on a batch of B of n rows, with the gradient G of its negative
 log likelihood:

@@ -9,7 +9,7 @@ precisions, each for one network at a time on compiled routines (`skstein._jit.m
 The prior is on weights times the root of their layer's number of inputs, so that one scale fits
 layers of any width, in groups: each layer's matrix, and each hidden layer's biases. Biases of the
 outputs are standard normal. Precisions of mixture priors are integrated out of the density, and
-drawn where a conditional is asked for.
+drawn where a conditional is asked for (`skstein.targets._weight_priors`).
 
 The likelihood of minibatches is scaled by n / B, which Tran, Tseng & Kohn leave out of their
 algorithm 2.
@@ -19,15 +19,15 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import gammaincc, gammainccinv, gammaincinv, gammaln, log_expit, logsumexp
+from scipy.special import gammaln, log_expit, logsumexp
 
 from .._blocks import row_blocks
 from .._jit import mlp
-from ..priors import HierarchicalNormal, Normal, StudentT
+from ..priors import HierarchicalNormal
+from ._weight_priors import weight_prior
 from .base import Target
 
 _METRIC_ROWS = 2000  # of which curvature is measured
-_UNLIKELY = 0.1  # share of the prior of a shared precision that draws of it leave out
 _FIRST_ROWS = 100  # on which almost every network shows that it is alive
 
 
@@ -122,8 +122,8 @@ class MLPTarget(Target):
     hidden_layer_sizes : sequence of int, default=(50,)
     activation : {"relu", "tanh", "logistic"}, default="relu"
     prior : Normal, StudentT or HierarchicalNormal, default=None
-        Of the scaled weights; ``HierarchicalNormal(rate=9.0)`` by default. `AdaptiveRidge` is a
-        Student t.
+        Of the scaled weights; ``HierarchicalNormal(rate=9.0)`` by default, whose precision for each
+        group is bounded: the lowest tenth of its prior is left out. `AdaptiveRidge` is a Student t.
     noise_shape, noise_scale : float
         Inverse gamma prior of the noise variances.
     prior_share : float, default=1.0
@@ -171,12 +171,7 @@ class MLPTarget(Target):
         dtype=np.float32,
     ):
         self.prior_share = prior_share
-        self.prior = HierarchicalNormal(rate=9.0) if prior is None else prior
-        if not isinstance(self.prior, Normal | StudentT | HierarchicalNormal):
-            raise ValueError(
-                f"prior={prior!r} has no precisions in closed form, which networks need: use "
-                "Normal, StudentT, AdaptiveRidge or HierarchicalNormal."
-            )
+        self.prior = weight_prior(HierarchicalNormal(rate=9.0) if prior is None else prior)
         if any(size < 1 for size in hidden_layer_sizes):
             raise ValueError(
                 f"hidden_layer_sizes={tuple(hidden_layer_sizes)} has a layer without units; every "
@@ -388,7 +383,7 @@ class MLPTarget(Target):
             theta[self.n_weights :] = np.log(rate / rng.gamma(shape, size=self.n_noise))
         precision = np.ones(self.n_weights)
         for block, root in self.groups:
-            precision[block] = root**2 * _draw_precision(self.prior, root * weights[block], rng)
+            precision[block] = root**2 * self.prior.draw_precision(root * weights[block], rng)
         return theta, precision
 
     def scales(self, theta, precision, rng):
@@ -509,7 +504,7 @@ class MLPTarget(Target):
         precision = np.ones(self.n_weights)
         for block, root in self.groups:
             size = block.stop - block.start
-            precision[block] = root**2 * _prior_precision(self.prior, size)
+            precision[block] = root**2 * self.prior.typical_precision(size)
         return precision
 
     def expected_precision(self, second_moment):
@@ -618,30 +613,3 @@ class ScaledNetwork(Target):
     def sample_start(self, rng, m):
         """Untrained networks, shape (m, dim)."""
         return self.inverse(self.target.sample_initial(rng, m))
-
-
-def _prior_precision(prior, size):
-    """Precision of the normal that a mixture is made of, at its prior mean."""
-    if isinstance(prior, HierarchicalNormal):
-        return prior.shape / prior.rate
-    if isinstance(prior, StudentT):
-        return 1.0 / np.square(prior.scale)
-    return prior.expected_precision(np.ones(size))
-
-
-def _draw_precision(prior, coef, rng):
-    """Draw the precisions of a scale mixture given its coefficients.
-
-    The prior of a shared precision is cut off at its lowest tenth. Where all units are off nothing
-    but the prior holds the weights, and those that its heavy tails bring about make a network put
-    out anything as soon as a unit wakes up.
-    """
-    if isinstance(prior, HierarchicalNormal):
-        shape, rate = prior.shape + 0.5 * len(coef), prior.rate + 0.5 * np.sum(coef**2)
-        least = gammaincinv(prior.shape, _UNLIKELY) / prior.rate
-        drawn = gammainccinv(shape, rng.uniform() * gammaincc(shape, least * rate)) / rate
-        return drawn if np.isfinite(drawn) else least
-    if isinstance(prior, StudentT):
-        shape, rate = 0.5 * (prior.df + 1.0), 0.5 * (prior.df * np.square(prior.scale) + coef**2)
-        return rng.gamma(shape, size=len(coef)) / rate
-    return prior.expected_precision(np.square(coef))

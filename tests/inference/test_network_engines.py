@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import gamma
 
 from skstein.inference import AdaptivePMFVB, Ensemble
 from skstein.priors import HierarchicalNormal, Normal
@@ -36,11 +37,13 @@ def test_pmfvb_finds_the_mean_field_of_a_linear_model(rng):
 
 
 def test_precisions_are_those_of_the_particles(rng):
-    """A shared precision has the mean (a + p/2) / (b + E|u|^2 / 2), here of u = sqrt(3) w."""
+    """A shared precision is Gamma(a + p/2, b + E|u|^2 / 2) above its bound, of u = sqrt(3) w."""
     target, _, _ = linear(rng, prior=HierarchicalNormal(2.0, 5.0))
     second_moment = np.array([1.0, 4.0, 0.5, 9.0])
-    expected = 3.0 * (2.0 + 1.5) / (5.0 + 0.5 * 3.0 * 5.5)
-    assert_allclose(target.expected_precision(second_moment), [*[expected] * 3, 1.0])
+    law = gamma(2.0 + 1.5, scale=1.0 / (5.0 + 0.5 * 3.0 * 5.5))
+    least = gamma(2.0, scale=1.0 / 5.0).ppf(0.1)
+    expected = 3.0 * law.expect(lb=least, conditional=True)
+    assert_allclose(target.expected_precision(second_moment), [*[expected] * 3, 1.0], rtol=1e-6)
 
 
 def test_random_blocks_and_the_adaptive_drift_approach_the_mode(rng):
