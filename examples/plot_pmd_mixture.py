@@ -5,7 +5,7 @@ Two modes: Particle Mirror Descent on a mixture
 Which of two groups is called the first, nobody can tell from data: the posterior of a mixture has
 two modes. This is the first experiment of Dai, He, Dai & Song (2016). Particle Mirror Descent (PMD)
 starts from the prior, which covers both modes, and keeps both on its way; what starts in one mode
-stays there.
+rarely leaves it.
 """
 
 # %%
@@ -100,7 +100,7 @@ def picture(ax, particles, weights, title):
 
 
 start = target.sample_prior(np.random.default_rng(0), 1500)
-fig, panels = plt.subplots(1, 5, figsize=(12, 3.2), sharey=True, layout="constrained")
+fig, panels = plt.subplots(1, 5, figsize=(10, 3), sharey=True, layout="constrained")
 picture(panels[0], start, np.full(1500, 1 / 1500), "the prior")
 for ax, epoch in zip(panels[1:4], (1, 2, 5), strict=True):
     picture(ax, passes[epoch].particles, passes[epoch].weights, f"after pass {epoch}")
@@ -128,9 +128,11 @@ print(f"        final: mass below {mass_below(posterior):.3f}")
 #   the modes: each of four chains ends where it began, and the masses are those of the starts. One
 #   chain alone would look sound; several disagree, which R-hat shows (far above 1).
 # - *Metropolis-adjusted Langevin dynamics*, with all rows at every step, may step further and does
-#   cross, a dozen times in 1,500 draws: too rarely for the masses to settle, which R-hat shows too.
+#   cross, about ten times in 1,500 draws: too rarely for the masses to settle, which R-hat shows
+#   too.
 # - *A Gaussian at a mode* (Laplace; a variational Gaussian ends at the same place) has one mode by
-#   construction. No diagnostic that looks where the particles are can see the other one.
+#   construction. It warns that it fits this one poorly, but no diagnostic that looks where the
+#   particles are can see the other.
 
 n_steps = len(x) // BATCH
 first, *others = (Mixture(part) for part in np.split(x, n_steps))
@@ -145,8 +147,9 @@ def run_chains(sampler, n_warmup):
     draws = sampler.draw(target, 1500, chains)[1]
     crossings = np.abs(np.diff(draws[:, :, 1] < 0, axis=1)).sum(axis=1)
     print(
-        f"{type(sampler).__name__}: mass below by chain {np.mean(draws[:, :, 1] < 0, axis=1)}, "
-        f"crossings {crossings}, R-hat {split_rhat(draws).max():.2f}"
+        f"{type(sampler).__name__}: mass below by chain "
+        f"{np.mean(draws[:, :, 1] < 0, axis=1).round(2)}, crossings {crossings}, "
+        f"R-hat {split_rhat(draws).max():.2f}"
     )
     return draws.reshape(-1, 2)
 
@@ -156,7 +159,7 @@ mala = run_chains(MALA(), 500)
 gauss = infer(target, LaplaceDraws(1500), random_state=0)
 
 equal = np.full(len(mala), 1 / len(mala))
-fig, panels = plt.subplots(1, 5, figsize=(12, 3.2), sharey=True, layout="constrained")
+fig, panels = plt.subplots(1, 5, figsize=(10, 3), sharey=True, layout="constrained")
 for ax, particles, weights, title in (
     (panels[0], posterior.particles, posterior.weights, "PMD, 10 passes"),
     (panels[1], smc.particles, smc.weights, "SMC, one pass"),
@@ -175,7 +178,7 @@ plt.show()
 # Ten data sets (``examples/benchmarks/pmd_mixture.py``); total variation and Kullback-Leibler
 # divergence of a kernel density estimate of 1,500 particles from the exact density, and the worst
 # error of a mode's mass in ten. Exact draws set the floor: what remains there is the estimate's own
-# error.
+# error. Two rows of PMD have other step sizes than the default.
 #
 # ==========================  ======  =====  =====  ================
 # method                      passes  TV     KL     error of a mass
@@ -194,4 +197,5 @@ plt.show()
 # ==========================  ======  =====  =====  ================
 #
 # A single pass leaves PMD behind SMC, because its steps have not yet given the likelihood all of
-# its power; from the third pass on it is ahead. Beyond the tenth, more particles are what helps.
+# its power; by the fifth it is ahead. By the tenth it has reached the floor, and only more
+# particles would help.
