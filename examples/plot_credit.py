@@ -71,8 +71,8 @@ def make_model():
 #
 # - *how near* the probability is to the threshold, which any classifier tells;
 # - the *epistemic* part of the entropy: how much the posterior could still learn from the case;
-# - the *value of knowing*: what the decision would cost less, on average over the posterior, if the
-#   probability were known. It is epistemic uncertainty in the currency of the decision: a
+# - the *value of knowing*: how much less the decision would cost, on average over the posterior, if
+#   the probability were known. It is epistemic uncertainty in the currency of the decision: a
 #   probability between 0.3 and 0.9 is wide open, but the loan is refused at either end.
 
 
@@ -146,7 +146,7 @@ left.annotate(
 )
 left.set_xlabel("every fifth applicant, by predicted probability")
 left.set_ylabel("probability of a bad loan, 90 % interval")
-left.set_title("All are wide open, few are undecided", loc="left", fontsize=11)
+left.set_title("Many are wide open, few are undecided", loc="left", fontsize=11)
 figure.colorbar(points, ax=left, label="value of knowing")
 mean = costs.mean(axis=0)
 for label, color, curve in zip(
@@ -174,5 +174,5 @@ for label, curves in zip(criteria, costs.swapaxes(0, 1), strict=True):
 # So not every uncertainty is a reason to ask. The entropy's epistemic part answers another
 # question: which loan would teach the model most, if it were given and watched. Nearness to the
 # threshold, which asks nothing of a posterior but its mean, is the best order here, and the value
-# of knowing comes close. The value has a use of its own: it is in the units of the cost, so that a
+# of knowing comes second. The value has a use of its own: it is in the units of the cost, so that a
 # case can be referred when knowing is worth more than the officer's time.

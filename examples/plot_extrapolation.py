@@ -12,7 +12,7 @@ model can imagine.
 # ---------------------------
 # Progression of diabetes against the body mass index. The 343 patients with an index below 30 are
 # to learn from, the other 99 wait. The noise grows with the level, so all models are of the
-# logarithm of y: by ``TransformedTargetRegressor``, through which :func:`skstein.predictive` gives
+# logarithm of y: by ``TransformedTargetRegressor``, through which :func:`~skstein.predictive` gives
 # intervals in the units of y, wider where y is larger.
 
 import matplotlib.pyplot as plt
@@ -52,8 +52,8 @@ def of_the_logarithm(model):
 fits = {name: of_the_logarithm(model).fit(X[~far], y[~far]) for name, model in models.items()}
 
 # %%
-# How often the 90 % intervals hold, how wide they are, and the error of the predicted median (all
-# three as medians over patients, in units of y).
+# How often the 90 % intervals hold, how wide they are, and the error of the predicted median (width
+# and error as medians over patients, in units of y).
 
 
 def report(rows):
@@ -74,7 +74,7 @@ report(far)
 # %%
 # What they imagine
 # -----------------
-# On the left of 30 the four are one. On the right:
+# On the left of 30, wherever there are many patients, the four agree. On the right:
 #
 # - The *line* is certain of being a line. It happens to be nearly right, so it gets away with it,
 #   until its exponential grows too fast.
@@ -104,8 +104,9 @@ plt.show()
 # %%
 # No check on the 343 patients tells the four apart: not the coverage, not the width, not the error.
 # It takes knowledge of the matter, or patients from beyond. The epistemic part of the uncertainty
-# helps as an alarm, of the splines too, which are wrong *and* know that they have left their data.
-# Here it is the variance of the mean of the logarithm, in multiples of the median inside.
+# helps as an alarm, of the splines too, which are wrong *and* know that they have left their data;
+# only the line, which is certain of being one, hardly raises it. Here it is the variance of the
+# mean of the logarithm, in multiples of the median inside.
 
 for name, fit in fits.items():
     inside, beyond = (

@@ -111,8 +111,8 @@ plt.show()
 # -------------------------------------------
 # What is greedy needs one run, of which the discrepancy is measured on the way; SVGD, the sweep and
 # the weights that are found at the end are run for each number. All use the bandwidth of the
-# measure, but Stein points, whose kernel is that of its authors. Independent draws have the
-# discrepancy of their expectation.
+# measure, but Stein points, whose kernel is that of its authors. Of independent draws
+# the mean over forty sets is shown.
 
 sizes = [20, 40, 70, 120, 200]
 
@@ -181,11 +181,12 @@ plt.show()
 # %%
 # SVGD and the sweep are ahead, because they may correct what they have done; among the methods that
 # may not, FWSS is ahead of Stein points. They beat independent draws by more the more particles
-# there are, and are straight lines here: powers of the number of particles, not the exponential
-# rate of the paper's theorem, whose condition no Gaussian kernel meets. Without the new particle's
-# own term, as the paper has it, a factor of ten is lost.
+# there are, and are nearly straight lines here: powers of the number of particles, not the
+# exponential rate of the paper's theorem, whose condition no Gaussian kernel meets. Without the new
+# particle's own term, as the paper has it, a factor of ten is lost.
 #
-# Weights that minimise the kernel Stein discrepancy do not pay. Their kernel is wide, made for
+# Weights that minimise the kernel Stein discrepancy do not pay, however they are found (by line
+# search they end behind independent draws). Their kernel is wide, made for
 # whitened coordinates with a single mode, and it cannot tell how much mass each of several humps
-# should have. A short run of SVGD before, for the points where searches begin, does not help
-# either: the searches are long enough to find their own way.
+# should have. A short run of SVGD before, for the points where searches begin ("cached"), does
+# not help either: the searches are long enough to find their own way.

@@ -92,10 +92,10 @@ for label in ("posterior, scale 1", "posterior, same prior as tuned C"):
 
 # %%
 # With the same prior, averaging lowers the log loss, by about twice the standard error of the
-# difference over splits. Accuracy is that of the tuned ``LogisticRegression``, and its calibration
-# is as good or better: averaged probabilities are a little too modest here. With scale 1, untuned,
-# the posterior does no better than the tuned mode. What the mode cannot say is how far each
-# probability is open.
+# difference over splits. Accuracy is the same, and the calibration of the tuned
+# ``LogisticRegression`` is as good or better: averaged probabilities are a little too modest here.
+# With scale 1, untuned, the posterior does no better than the tuned mode. What the mode cannot say
+# is how far each probability is open.
 #
 # Is it the posterior?
 # --------------------
@@ -174,7 +174,7 @@ plt.show()
 # Digits of large *aleatoric* uncertainty look like two classes at once to this model, whatever its
 # coefficients. Those of large *epistemic* uncertainty are unlike what it has learnt from: the
 # coefficients that matter for them are not known well. Each title is the label and the two classes
-# of largest probability; the intervals hold 90 % of the posterior of that of the first.
+# of largest probability, over the 90 % interval of that of the first.
 
 interval = prediction.interval(0.9)
 p = probability["posterior"]
