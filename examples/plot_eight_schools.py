@@ -153,6 +153,7 @@ for shift, color, (label, posterior) in zip(
     )
 left.set_xticks(schools, list("ABCDEFGH"))
 left.set_xlabel("school")
+left.set_ylabel("points in the test")
 left.set_ylim(-8, 35)
 left.set_title("Effect of the programme: median and 90 % interval", loc="left", fontsize=11)
 left.legend(ncols=4, fontsize=9, frameon=False, loc="upper right")

@@ -26,8 +26,8 @@ chains of two samplers are run and thinned as they come.
 # The score needs the derivatives :math:`S_j = \partial u / \partial \theta_j`, which follow linear
 # equations of their own, :math:`\dot S_j = (\partial \dot u / \partial u) S_j + \partial \dot u /
 # \partial \theta_j`: twelve beside the three. Both are compiled with Numba, and solved by the
-# classical Runge-Kutta scheme in 640 steps. Row 0 of ``u`` are the concentrations, rows 1 to 4 the
-# derivatives; without these rows only the concentrations are solved for.
+# classical Runge-Kutta scheme in 640 steps. Row 0 of ``u`` has the concentrations, rows 1 to 4
+# the derivatives; without these rows only the concentrations are solved for.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -147,7 +147,8 @@ for sampler in (RWM(adapt_metric=False), MALA(adapt_metric=False)):
 # Budgets of the paper, and the hard cap that is the default here. ``candidates=10`` tries the best
 # of every ten draws only, the paper's SPMCMC. A linear budget needs memory that is quadratic in the
 # stream, here up to 3,000 points squared, which is why the streams are no longer; the cap does not
-# mind two million draws.
+# mind two million draws. The normalised KSD is the KSD times the root of the number of points: for
+# independent draws it is the same however many there are.
 
 budgets = {"none": lambda t: t, "linear": "linear", "sqrt": "sqrt", "cap 100": "cap"}
 thinners = {
@@ -167,7 +168,7 @@ for (label, candidates, name), thinner in thinners.items():
     )
 for label, (z, scores) in streams.items():
     even = ksd(z[:, ::30].reshape(-1, 4), scores[:, ::30].reshape(-1, 4))
-    print(f"{label:10}every 30th draw     100{even:8.4f}{10 * even:12.3f}")
+    print(f"{label:10}every 30th draw   100{even:8.4f}{10 * even:12.3f}")
 
 # %%
 # With every draw a candidate (solid lines), all budgets beat the chain that they thin, by both
@@ -205,6 +206,7 @@ left.plot(times, data[:, 2], ".", color="0.6")
 left.fill_between(times, low, high, color="#CC79A7", alpha=0.4)
 left.plot(times, median, color="#CC79A7", lw=1.5)
 left.set_xlabel("time")
+left.set_ylabel("concentration")
 left.set_title("Product: median and 90 % band", loc="left", fontsize=11)
 drawn = streams["MALA"][0].reshape(-1, 4) @ pilot.metric.scale.T + centre
 right.plot(*drawn[:, :2].T, ".", color="0.8", ms=2, label="3,000 draws")

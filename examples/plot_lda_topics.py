@@ -7,9 +7,9 @@ intervals: which of its words the documents have settled, and which might well b
 """
 
 # %%
-# A corpus that is at hand: the docstrings of scikit-learn, one a document, as counts of words. A
-# fifth is held out, and its words are split in two halves: from the first the topics of a document
-# are found, the second is predicted.
+# A corpus that is at hand: the docstrings of scikit-learn, one a document, as counts of words. Of
+# these, 300 are held out, and their words are split in two halves: from the first the topics of a
+# document are found, the second is predicted.
 
 import ast
 from pathlib import Path
@@ -51,7 +51,7 @@ print(f"{train.shape[0]} documents, {train.shape[1]} words")
 # The perplexity of the hidden halves is the number of words among which a word would have to be
 # guessed, if all were alike. It is shown against the passes over the documents, beside that of
 # scikit-learn's online variational inference. Sweeps at the end of the fit are passes as well, so
-# they are left out here (``n_sweeps=0``); what they add is marked.
+# they are left out here (``n_sweeps=0``); what a hundred of them add to ten passes is marked.
 
 
 def perplexity(model):
@@ -124,5 +124,6 @@ frequent = model.components_ > 30
 for low, high in [(0.0, 0.3), (0.3, 0.6), (0.6, 0.9), (0.9, 1.0)]:
     chosen = frequent & (share > low) & (share <= high)
     print(
-        f"{low:.0%} to {high:.0%} of a word's topics: {widening[chosen].mean():.2f} times as wide"
+        f"words of which the topic has {low:4.0%} to {high:4.0%}: "
+        f"{widening[chosen].mean():.2f} times as wide"
     )

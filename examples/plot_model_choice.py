@@ -82,6 +82,7 @@ for name, (model, scale) in candidates.items():
 # %%
 # Every candidate is compared with the straight line, patient by patient. Patients that are hard to
 # predict are so for all models; in the differences that cancels, and their standard error is small.
+# On another scale the prediction that :math:`R^2` judges is the median, transformed back.
 
 print(f"{'':26}log score  difference          R2")
 for name, score in scores.items():
