@@ -83,19 +83,20 @@ def error(mean):
     return np.sqrt(np.mean((mean - truth(grid)) ** 2))
 
 
-print(f"error of the exact process: {error(exact_mean):.4f}")
+print(f"{'':26}   error  gap to exact  power  effective particles")
+print(f"{'exact process':26}{error(exact_mean):8.4f}")
 for label, (reg, predictions) in runs.items():
     gap = np.abs(predictions[-1][0] - exact_mean).max()
-    power = reg.posterior_.diagnostics["posterior_power"]
-    print(
-        f"{label}: error {error(predictions[-1][0]):.4f}, at most {gap:.4f} from the exact mean; "
-        f"power of the likelihood {power:.3f}; "
-        f"effective particles {reg.posterior_.diagnostics['ess']:.1f} of 16"
-    )
+    power, ess = (reg.posterior_.diagnostics[name] for name in ("posterior_power", "ess"))
+    print(f"{label:26}{error(predictions[-1][0]):8.4f}{gap:14.4f}{power:7.3f}{ess:15.1f} of 16")
 
 # %%
+# Both come out at the exact process: what 128 inducing inputs lose cannot be seen here, and none of
+# the 16 sets of them outweighs another.
+#
 # Mean and 90 % band of the outcome, in grey, against the function without noise: those of the steps
-# that take several epochs. At the bottom right the error of the mean, for both kinds of steps.
+# that take several epochs. At the bottom right the error of the mean, for both kinds of steps: it
+# is that of the exact process when the first epoch is over.
 
 label, (_, predictions) = next(iter(runs.items()))
 shown = {0: "prior", 1: "1 step", 4: "4 steps", 16: "1 epoch", 160: "10 epochs"}

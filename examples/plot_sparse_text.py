@@ -17,6 +17,7 @@ what it is good for.
 
 import ast
 import re
+import textwrap
 import time
 import warnings
 from pathlib import Path
@@ -196,7 +197,8 @@ mode, mode_seconds, _ = fit_and_listen(
 chains = KSDThinnedMCMC(n_particles=300, n_chains=4, n_warmup=75, n_draws=250, max_draws=250)
 model, seconds, messages = fit_and_listen(bayesian(chains, scale))
 posterior = model.posterior_
-print(*messages, sep="\n")
+for message in messages:
+    print(textwrap.fill(message, 90, subsequent_indent="  "))
 print(f"{seconds / mode_seconds:.0f} times the time of LogisticRegression")
 draws = chains.n_chains * chains.n_draws * X.shape[1]
 print(f"the particles take {megabytes(posterior.particles.nbytes)}")
@@ -234,7 +236,7 @@ for label, engine in engines.items():
     quick, _, messages = fit_and_listen(bayesian(engine, scale))
     print(f"{label:9} mean standard deviation {quick.coef_std_.mean():.2f}, and warns:")
     for message in messages[1:]:
-        print(f"          {message[:95]} ...")
+        print(f"          {message[:80]} ...")
 
 # %%
 # Which words are evidence

@@ -97,7 +97,7 @@ for label, engine in engines.items():
 # %%
 # The sets that were chosen by a search and those that were moved have less than half the
 # discrepancy of independent draws. Points from chains are behind, as the best of eight draws is not
-# the best place, and cost the least. FWSS with its defaults is no better than independent draws
+# the best place, and take the least time. FWSS with its defaults is behind independent draws
 # *in this measure*, because they are made for something else: one broad kernel that gets means and
 # variances right in many whitened coordinates, and short searches. To do well in a measure with a
 # narrow kernel, particles have to be moved with that kernel, and farther.
@@ -123,8 +123,8 @@ plt.show()
 # Along the way
 # -------------
 # Greedy points and FWSS without a sweep are sets for every number of points on the way. A chain
-# costs the same in any number of coordinates, while a search without derivatives soon costs more
-# than it is worth: that is why candidates come from a chain by default.
+# costs little more in many coordinates than in few, while a search without derivatives soon costs
+# more than it is worth: that is why candidates come from a chain by default.
 
 sizes = [5, 10, 20, 40, 70, 100]
 figure, panel = plt.subplots(figsize=(6.0, 4.2), layout="constrained")
