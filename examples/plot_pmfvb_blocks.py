@@ -70,7 +70,7 @@ for variant, options in variants.items():
         if k in (1, 31):
             low, high = ratios[variant, k].min(), ratios[variant, k].max()
             print(
-                f"{variant:12}{k:3d} blocks: sd ratio {low:.2f} to {high:.2f}, "
+                f"{variant:12}blocks {k:2d}: sd ratio {low:.2f} to {high:.2f}, "
                 f"worst mean {errors[variant, k]:.2f} sd, bound {bounds[variant, k]:.1f} nats"
             )
 
@@ -127,7 +127,7 @@ for variant, options in list(variants.items())[1:]:
     for k in (1, 31):
         posterior = infer(target, PMFVB(500, blocks=k, **options), random_state=0)
         size = np.linalg.eigvalsh(root.T @ posterior.cov() @ root)
-        print(f"{variant:12}{k:3d} blocks: relative variances {size[0]:.2f} to {size[-1]:.2f}")
+        print(f"{variant:12}blocks {k:2d}: relative variances {size[0]:.2f} to {size[-1]:.2f}")
 
 # %%
 # So with a choice, take one block: it costs the same and gives up nothing. Blocks are for where a

@@ -110,6 +110,7 @@ for ax, (step, title) in zip(axes.flat, shown.items(), strict=False):
     ax.set_title(title, loc="left", fontsize=11)
     ax.set_ylim(-1.8, 1.8)
     ax.set_xlim(-0.5, 0.5)
+    ax.set_xlabel("x")
 axes[0, 0].legend(frameon=False, fontsize=9, loc="lower right")
 ax = axes[1, 2]
 for (label, (_, predictions)), color in zip(runs.items(), ("#CC79A7", "#009E73"), strict=True):
