@@ -40,7 +40,7 @@ from .inference._network import (
     resolve_network_engine,
 )
 from .inference.curve import curve_middle
-from .inference.ensemble import Ensemble, automatic_epochs, resolve_batch_size
+from .inference.ensemble import Ensemble, Survivors, automatic_epochs, resolve_batch_size
 from .posterior import ParticlePosterior
 from .priors import PRIORS, resolve_prior
 from .targets.mlp import MLPTarget, ScaledNetwork
@@ -48,9 +48,12 @@ from .targets.subspace import Subspace, curve_plane
 
 _FOREVER = 2**62
 _JUDGED_ROWS = 1000  # on which particles are compared with a constant
-# By how many nats a row their likelihood may be less: with nothing to learn it is by up to a third.
-_NO_USE = 1.0
-_SPOILT, _SPOILT_IN_ALL = 5.0, 20.0  # nats a row, and in all, by which a particle is left out
+# Particles are left out that fall short of a constant by more than what draws of a posterior fall
+# short of its mode, half a nat for each weight, or row if rows are fewer, and some chance. On noise
+# of all kinds, 5 rows to 10,000, they did by 140 nats at most, and by 33 below 10,000 rows; or else
+# by hundreds to millions, as soon as dead units woke up.
+_LOST_BY_WEIGHT, _CHANCE = 0.5, 20.0
+_TELLING_ROWS = 50  # of a stream, fewer of which say nothing of how training goes
 _MEMORY = 0.9  # of the noise variance in a stream, from one call of partial_fit to the next
 
 
@@ -214,20 +217,29 @@ class _BayesianMLP(BayesianEstimator):
 
         def so_far(posterior):
             posterior.n_iter = stage.n_iter
-            return attributes(posterior)
+            return attributes(self._useful(target, posterior)[0])
 
         with self._rounds(total, self._event(*given), so_far) as callback:
             stage = _Stages(callback, total)
             with one_thread(), np.errstate(over="ignore", invalid="ignore"):
                 posterior = ensemble.run(target, rng, init=previous, map=map_pieces, callback=stage)
                 networks, stage.n_before = posterior.state, posterior.n_iter
+                if not posterior.converged and self._leans_on_training(engine):
+                    message = posterior.diagnostics["message"]
+                    warnings.warn(message, ConvergenceWarning, stacklevel=3)
                 if engine is not None and not stage.stopped:
                     posterior = self._spread(engine, target, posterior, rng, map_pieces, stage)
                 posterior.state = None
-                posterior = self._useful(target, posterior)
+                posterior, failure = self._useful(target, posterior)
+            if failure is not None:
+                warnings.warn(failure, ConvergenceWarning, stacklevel=3)
             vars(self).update(attributes(posterior))
         self._keep(networks)
         return self
+
+    def _leans_on_training(self, engine):
+        """Whether the engine stays where training ended, unlike chains and PMFVB."""
+        return engine is None or self.subspace is not None or needs_scaling(engine)
 
     def _spread(self, engine, target, start, rng, map_pieces, callback):
         """The second stage: particles around each of the networks of ``start``."""
@@ -254,12 +266,17 @@ class _BayesianMLP(BayesianEstimator):
         else:
             run = partial(engine.run, target, rng, init=theta, map=map_pieces)
 
+        if not self._leans_on_training(engine):
+            start.converged = True
+            start.diagnostics.pop("message", None)
+
         def completed(posterior):
             """What the engine found, as networks, after the iterations of both stages."""
             changes = {
                 "names": target.names,
                 "n_iter": start.n_iter + posterior.n_iter,
                 "diagnostics": posterior.diagnostics | start.diagnostics,
+                "converged": posterior.converged and start.converged,
             }
             if forward is not None:
                 changes |= {"scores": None, "whitening": None}
@@ -282,55 +299,53 @@ class _BayesianMLP(BayesianEstimator):
         """The posterior without particles that explain the rows far worse than a constant does.
 
         Finite as they are, one of them is enough to spoil a mean. In a plane, where particles have
-        weights and engines checks of their own, none is left out.
+        weights and engines checks of their own, none is left out. With it comes what there is to
+        say of them, or None.
         """
         rows = np.arange(0, target.n_rows, -(-target.n_rows // _JUDGED_ROWS))
-        theta = np.concatenate([posterior.particles, target.constant()[None]])
-        value = target.log_likelihood(theta, rows) * len(rows) / target.n_rows
-        loss = np.nan_to_num(value[-1] - value[:-1], nan=np.inf)
+        loss = target.shortfall(posterior.particles, rows)
         weight = target.data[2][rows].sum(dtype=float)
-        failure = "explain the rows they were trained on worse than a constant does, by"
+        failed = ~(loss < _LOST_BY_WEIGHT * min(target.n_weights, weight) + _CHANCE)
+        if not failed.any() or (self.subspace is not None and not failed.all()):
+            return posterior, None
+        failure = (
+            "explain the rows they were trained on worse than a constant does, by "
+            f"{_many(np.median(loss[failed]) / weight)} nats a row"
+        )
         advice = "reduce learning_rate_init, raise max_iter, or scale the features."
-        kept = loss < _SPOILT * weight + _SPOILT_IN_ALL
-        if kept.any() and not kept.all() and self.subspace is None:
-            warnings.warn(
-                f"{np.sum(~kept)} of {len(kept)} networks {failure} "
-                f"{_many(np.median(loss[~kept]) / weight)} nats a row, and were left out: {advice}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-            posterior.diagnostics["n_dropped"] += int(np.sum(~kept))
-            arrays = {name: getattr(posterior, name) for name in ("scores", "log_densities")}
-            posterior = posterior._with(
-                particles=posterior.particles[kept],
-                weights=posterior.weights[kept],
-                **{name: None if all_ is None else all_[kept] for name, all_ in arrays.items()},
-            )
-            loss = loss[kept]
-        if not loss.mean() < _NO_USE * weight:
-            warnings.warn(
-                f"the networks {failure} {_many(loss.mean() / weight)} nats a row: their training "
-                f"failed; {advice}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        return posterior
+        if failed.all():
+            return posterior, f"the networks {failure}: their training failed; {advice}"
+        arrays = {name: getattr(posterior, name) for name in ("scores", "log_densities")}
+        n_dropped = int(np.sum(failed))
+        counts = {"n_dropped": posterior.diagnostics["n_dropped"] + n_dropped}
+        kept = posterior._with(
+            particles=posterior.particles[~failed],
+            weights=posterior.weights[~failed],
+            diagnostics=posterior.diagnostics | counts,
+            **{name: None if all_ is None else all_[~failed] for name, all_ in arrays.items()},
+        )
+        return kept, f"{n_dropped} of {len(failed)} networks {failure}, and were left out: {advice}"
 
     def _keep(self, networks):
         """What training goes on from, without the rows."""
         none = np.array([], dtype=np.int64)
         self._networks = [
-            replace(state, rows=none, held_out=none, best=None, waiting=0) for state in networks
+            replace(state, rows=none, held_out=none, best=None, waiting=0, start=None)
+            for state in networks
         ]
 
     def _go_on(self, target, scaling):
         """One epoch of the networks on further rows."""
+        rows = np.arange(target.n_rows)
         if hasattr(self, "_networks"):
-            states = [replace(state, rows=np.arange(target.n_rows)) for state in self._networks]
+            states = [
+                replace(state, rows=rows, usual_loss=None, worst_loss=0.0)
+                for state in self._networks
+            ]
         else:
             rng = as_generator(self.random_state)
             states = [
-                target.begin_training(theta, np.arange(target.n_rows), [], generator)
+                target.begin_training(theta, rows, [], generator)
                 for theta, generator in zip(
                     target.sample_initial(rng, self.n_networks),
                     rng.spawn(self.n_networks),
@@ -341,37 +356,37 @@ class _BayesianMLP(BayesianEstimator):
         size = resolve_batch_size(self.batch_size, target.n_rows)
         advance = partial(target.train, 1, size, self.learning_rate_init, _FOREVER, _FOREVER, 0.0)
         with one_thread(), np.errstate(over="ignore", invalid="ignore"):
-            states = make_map(self.n_jobs)(advance, states)
-        particles = np.stack([target.trained(state) for state in states])
-        kept = np.isfinite(particles).all(axis=1)
-        if not kept.any():
-            raise FloatingPointError(
-                "every network diverged: use a smaller learning_rate_init, below "
-                f"{self.learning_rate_init:g}, or scale the features."
-            )
-        if target.n_noise:
-            # Rows are new when they come, so that the errors they meet are out of sample.
-            noise = np.exp(
-                target.out_of_bag_noise(before[kept], [np.arange(target.n_rows)] * kept.sum())
-            )
-            if hasattr(self, "_stream_noise"):
-                noise = _MEMORY * self._stream_noise + (1.0 - _MEMORY) * noise
-            self._stream_noise = noise
-            particles[:, target.n_weights :] = np.log(noise)
-        if target.dead(particles[kept]).all():
-            warnings.warn(
-                "all networks are dead: they put out the same for every row; use a smaller "
-                f"learning_rate_init than {self.learning_rate_init:g}, more hidden units, "
-                'activation="tanh", or scale the features, and begin anew.',
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            states = list(make_map(self.n_jobs)(advance, states))
+            particles = np.stack([target.trained(state) for state in states])
+            if target.n_noise:
+                # Rows are new when they come: the errors they meet are out of sample.
+                fit_for_it = before[target.finite(before)]
+                noise = np.exp(target.out_of_bag_noise(fit_for_it, [rows] * len(fit_for_it)))
+                if hasattr(self, "_stream_noise"):
+                    noise = _MEMORY * self._stream_noise + (1.0 - _MEMORY) * noise
+                self._stream_noise = noise
+                particles[:, target.n_weights :] = np.log(noise)
+            dead = self._judge(target, states, particles)
+            kept = Survivors(target, states, particles, dead, self.learning_rate_init)
+        kept.report()
         n_iter = getattr(self, "n_iter_", 0) + 1
-        self.posterior_ = ParticlePosterior(particles[kept], names=target.names, n_iter=n_iter)
+        self.posterior_ = ParticlePosterior(
+            kept.particles, names=target.names, n_iter=n_iter, diagnostics=kept.counts
+        )
         self.n_iter_, self._network, self._scaling = n_iter, target.network, scaling
         self.inference_ = Ensemble(self.n_networks)
-        self._keep([state for state, keep in zip(states, kept, strict=True) if keep])
+        self._keep(kept.states)
         return self
+
+    def _judge(self, target, states, particles):
+        """Which networks of a stream are dead; notes the losses they have come to."""
+        for state, silent, theta in zip(states, target.dead(particles), particles, strict=True):
+            state.silent = state.silent + target.n_rows if silent else 0
+            # The loss after the last step is not among those that the epoch met.
+            few = target.n_rows < _TELLING_ROWS
+            loss = 0.0 if few else max(state.worst_loss, target.training_loss(theta, state.rows))
+            state.worst_loss = loss
+        return np.array([state.silent >= _TELLING_ROWS for state in states])
 
     def _seen(self, weight):
         """Weight of all rows of a stream, with these."""
@@ -613,8 +628,10 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         UserWarning
             If y is constant.
         ConvergenceWarning
-            If networks diverge, die (put out the same for every row) or explain the rows far worse
-            than a constant does. They are left out, unless all of them do.
+            If networks diverge, die (put out the same for every row) or explain the rows worse
+            than a constant does. They are left out, unless all of them do. If the loss of networks
+            rose in training to more than ten times that of knowing nothing. If most were still on
+            their way at the end, and ``inference`` does not go on far from there.
         """
         given = X, y, sample_weight
         X, y = self._validated(X, y, False, multi_output=True, y_numeric=True)
@@ -662,7 +679,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         Warns
         -----
         ConvergenceWarning
-            If all networks are dead: they put out the same for every row.
+            If networks diverge, or die: put out the same for every one of 50 rows or more. They are
+            left out, unless all of them do. If their loss rose on these rows, 50 or more, to ten
+            times that of knowing nothing.
 
         Examples
         --------
@@ -875,8 +894,10 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         Warns
         -----
         ConvergenceWarning
-            If networks diverge, die (put out the same for every row) or explain the rows far worse
-            than a constant does. They are left out, unless all of them do.
+            If networks diverge, die (put out the same for every row) or explain the rows worse
+            than a constant does. They are left out, unless all of them do. If the loss of networks
+            rose in training to more than ten times that of knowing nothing. If most were still on
+            their way at the end, and ``inference`` does not go on far from there.
         """
         given = X, y, sample_weight
         X, y = self._validated(X, y, False)
@@ -919,7 +940,9 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         Warns
         -----
         ConvergenceWarning
-            If all networks are dead: they put out the same for every row.
+            If networks diverge, or die: put out the same for every one of 50 rows or more. They are
+            left out, unless all of them do. If their loss rose on these rows, 50 or more, to ten
+            times that of knowing nothing.
         """
         further = hasattr(self, "posterior_")
         if classes is not None:

@@ -409,3 +409,80 @@ def test_a_network_is_dead_if_it_is_constant_on_all_rows_that_differ(rng):
     assert_array_equal(target.dead(theta), [False, False, True, True])
     same = MLPTarget(np.ones((5, 2)), rng.normal(size=5), hidden_layer_sizes=(3, 2))
     assert not same.dead(theta).any()
+
+
+def test_a_strong_prior_does_not_kill(rng):
+    """Weights so small that the outputs' biases swallow what units say, but for which it lives."""
+    X = rng.normal(size=(50, 2))
+    target = MLPTarget(X, rng.normal(size=50), hidden_layer_sizes=(3,))
+    theta = 1e-6 * target.sample_initial(rng, 2)
+    theta[:, target.n_weights - 1] = 1.0
+    assert np.ptp(target.network.outputs(theta, target.data[0])) == 0.0
+    theta[1, 6:9] = -1.0
+    assert_array_equal(target.dead(theta), [False, True])
+
+
+def test_outputs_that_overflow_are_not_finite(rng):
+    target = MLPTarget(rng.normal(size=(9, 2)), rng.normal(size=9), hidden_layer_sizes=(3,))
+    theta = np.concatenate([target.sample_initial(rng, 1)] * 3)
+    theta[1, 0] = np.nan
+    theta[2] *= 1e25
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert_array_equal(target.finite(theta), [True, False, False])
+
+
+@pytest.mark.parametrize("likelihood", ["normal", "binary", "softmax"])
+def test_shortfall_is_beside_the_best_constant(likelihood, rng):
+    """Of normal outcomes by the variance of errors: whatever noise a particle has, it is fitted."""
+    target = make(rng, likelihood, n=50)
+    theta = 0.5 * rng.normal(size=(3, target.dim))
+    X, y, weights = target.data
+    rows = np.arange(0, 50, 2)
+    shares = weights / weights.sum()
+    mean = shares @ y
+    if likelihood == "normal":
+        constant = np.log(weights[rows] @ np.square(y[rows] - mean) / weights[rows].sum()).sum()
+    outputs = np.stack([plain_outputs(target, particle, X) for particle in theta])
+    expected = np.empty(3)
+    for i in range(3):
+        if likelihood == "normal":
+            errors = weights[rows] @ np.square(y[rows] - outputs[i][rows]) / weights[rows].sum()
+            expected[i] = 0.5 * weights[rows].sum() * (np.log(errors).sum() - constant)
+            continue
+        if likelihood == "binary":
+            proba, base = expit(outputs[i]), mean
+            own = stats.bernoulli.logpmf(y, proba) - stats.bernoulli.logpmf(y, base)
+        else:
+            own = y * (log_softmax(outputs[i], axis=1) - np.log(mean))
+        expected[i] = -weights[rows] @ own[rows].sum(axis=1)
+    assert_allclose(target.shortfall(theta, rows), expected, rtol=1e-8)
+
+
+def test_a_network_that_is_not_finite_falls_short_without_end(rng):
+    target = make(rng)
+    theta = np.full((1, target.dim), np.nan)
+    assert_array_equal(target.shortfall(theta, np.arange(23)), [np.inf])
+
+
+@pytest.mark.parametrize("n_epochs", [5, 40])
+def test_weights_that_go_straight_on_have_come_as_far_as_they_could(n_epochs, rng):
+    """Log-odds that are far off: the bias moves by the rate in every step of Adam."""
+    X, y = np.zeros((1000, 1)), np.ones(1000)
+    options = {"likelihood": "binary", "hidden_layer_sizes": (), "dtype": np.float64}
+    target = MLPTarget(X, y, **options)
+    state = target.begin_training(np.zeros(2), np.arange(1000), [], rng)
+    state = target.train(n_epochs, 1000, 0.002, 40, 1, 0.0, state)
+    way = 0.5 * 0.002 * np.sum(1.0 + np.cos(np.pi * np.arange(1, n_epochs + 1) / 40))
+    assert_allclose(state.weights, [0.0, way], rtol=0.01)
+    # The other one of two weights has no gradient; the sum of rates is an integral there.
+    assert_allclose(state.straightness(0.002, 40), np.sqrt(0.5), rtol=0.03)
+
+
+@pytest.mark.parametrize("likelihood", ["normal", "binary", "softmax"])
+def test_training_bounces_where_its_loss_is_far_above_that_of_knowing_nothing(likelihood, rng):
+    target = make(rng, likelihood, n=60)
+    start = target.sample_initial(rng, 1)[0]
+    for learning_rate, bounced in [(0.01, False), (100.0, True)]:
+        state = target.begin_training(start, np.arange(60), [], rng)
+        state = target.train(30, 10, learning_rate, 180, 1, 0.0, state)
+        assert state.bounced == bounced

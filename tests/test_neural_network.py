@@ -1,6 +1,7 @@
 """The estimators that are neural networks."""
 
 import warnings
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -213,7 +214,7 @@ def test_ignorance_grows_away_from_the_data(Estimator, engine, rng):
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_warm_start_goes_on_with_the_same_networks(Estimator):
     X, y = data(Estimator)
-    model = small(Estimator, warm_start=True, batch_size=16, max_iter=2).fit(X, y)
+    model = small(Estimator, warm_start=True, batch_size=16).fit(X, y)
     before = model.posterior_.particles
     model.set_params(learning_rate_init=1e-7).fit(X, y)
     n_weights = model._network.n_weights
@@ -310,7 +311,7 @@ def test_a_constant_outcome_is_warned_of():
 def test_training_that_diverges_says_so(Estimator):
     X, y = data(Estimator)
     model = small(Estimator, learning_rate_init=1e30)
-    with pytest.raises(FloatingPointError, match="every network diverged within"):
+    with pytest.raises(FloatingPointError, match="every network diverged: use"):
         model.fit(X, y)
     classes = {"classes": [0, 1, 2]} if Estimator is BayesianMLPClassifier else {}
     with pytest.raises(FloatingPointError, match="every network diverged: use"):
@@ -322,8 +323,51 @@ def test_training_that_diverges_says_so(Estimator):
 def test_networks_that_are_worse_than_a_constant_are_reported(Estimator):
     """Their weights are finite, so that nothing else would tell."""
     X, y = data(Estimator)
-    with pytest.warns(ConvergenceWarning, match="the networks explain .* worse than a constant"):
+    with (
+        pytest.warns(ConvergenceWarning, match="the networks explain .* worse than a constant"),
+        pytest.warns(ConvergenceWarning, match="3 of 3 networks bounced in training"),
+    ):
         small(Estimator, learning_rate_init=1e4, max_iter=3).fit(X, y)
+
+
+@every_case
+def test_training_that_bounces_is_reported(Estimator, engine):
+    """Whatever goes on from there, and although the rate falls to zero in the end."""
+    X, y = data(Estimator)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        small(Estimator, engine, learning_rate_init=100.0, dtype="float64").fit(X, y)
+    messages = [str(one.message) for one in caught]
+    assert sum("of 3 networks bounced in training" in message for message in messages) == 1
+
+
+@every_case
+def test_training_that_ends_too_early_is_reported_where_nothing_goes_on(Estimator, engine):
+    X, y = data(Estimator)
+    model = small(Estimator, engine, learning_rate_init=0.003, max_iter=10)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    messages = [str(one.message) for one in caught]
+    early = "3 of 3 networks were still on their way when training ended after 10 epochs"
+    stays = engine in ("ensemble", "svgd", "fwss")
+    assert sum(early in message for message in messages) == stays
+    assert (early in model.posterior_.diagnostics.get("message", "")) == stays
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_what_was_meant_to_end_early_is_not_reported(Estimator):
+    """Stopped by rows held out, by a callback, or a little further after an earlier fit."""
+    X, y = data(Estimator)
+    few = {"learning_rate_init": 0.003, "max_iter": 10}
+    judged = small(Estimator, early_stopping=True, n_iter_no_change=1, tol=1e9, **few)
+    stopped = small(Estimator, max_iter=200).set_callbacks(Recorder(1))
+    longer = small(Estimator, warm_start=True).fit(X, y).set_params(**few)
+    for model in (judged, stopped, longer):
+        with warnings.catch_warnings():
+            # Worse than a constant they may be.
+            warnings.filterwarnings("ignore", "1 of 3 networks explain the rows")
+            assert model.fit(X, y).posterior_.converged
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
@@ -381,7 +425,7 @@ def test_networks_that_are_all_dead_are_reported_once(Estimator, monkeypatch):
     assert len(caught) == 1
     assert np.ptp(predicted(model, X), axis=0).max() < 1e-9
     classes = {"classes": [0, 1, 2]} if Estimator is BayesianMLPClassifier else {}
-    with pytest.warns(ConvergenceWarning, match="all networks are dead"):
+    with pytest.warns(ConvergenceWarning, match="all networks died in training"):
         clone(model).partial_fit(X, y, **classes)
 
 
@@ -392,7 +436,7 @@ def test_networks_that_learn_nothing_from_noise_are_not_dead(Estimator, activati
     y = y if Estimator is BayesianMLPRegressor else y > 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = Estimator((10,), activation, n_networks=5, max_iter=60, random_state=0).fit(X, y)
+        model = Estimator((10,), activation, n_networks=5, max_iter=200, random_state=0).fit(X, y)
         model.fit(np.ones((200, 3)), y)
     assert model.posterior_.diagnostics["n_dropped"] == 0
 
@@ -426,6 +470,32 @@ def test_a_particle_that_an_engine_spoils_is_dropped(Estimator, factor, much):
     assert model.score(X, y) > alone.score(X, y) - 0.1
 
 
+class Shifting(Engine):
+    """Returns the networks it is given, the first with outputs that are off by ``shift``."""
+
+    def __init__(self, shift=0.0):
+        self.shift = shift
+
+    def run(self, target, rng, *, init=None, map=map, callback=None):
+        particles = init.copy()
+        particles[0] = target.constant()
+        particles[0, target.n_weights - 1] += self.shift
+        return ParticlePosterior(particles)
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_a_constant_may_stay_and_what_is_worse_by_a_nat_a_row_may_not(Estimator, monkeypatch):
+    """By 0.5 log(1 + 4^2) = 1.4 nats, if outcomes are standardised; of 2 log-odds by 1."""
+    monkeypatch.setattr("skstein.neural_network.needs_scaling", lambda engine: False)
+    X, y = data(Estimator, n_classes=2)
+    model = small(Estimator).set_params(inference=Shifting()).fit(X, y)
+    assert len(model.posterior_) == 3
+    with pytest.warns(ConvergenceWarning, match=r"1 of 3 networks .*, by 1\.\d+ nats a row"):
+        model.set_params(inference=Shifting(4.0)).fit(X, y)
+    assert len(model.posterior_) == 2
+    assert model.posterior_.diagnostics["n_dropped"] == 1
+
+
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_what_training_left_out_is_counted_whatever_goes_on_from_there(Estimator, monkeypatch):
     X, y = data(Estimator)
@@ -433,6 +503,61 @@ def test_what_training_left_out_is_counted_whatever_goes_on_from_there(Estimator
     with pytest.warns(ConvergenceWarning):
         model = small(Estimator).set_params(inference=Spoiling()).fit(X, y)
     assert model.posterior_.diagnostics == {"n_dropped": 2, "n_dead": 1}
+
+
+def stream(Estimator):
+    """``fit`` of more rows, in the words of ``partial_fit``."""
+    classes = {"classes": [0, 1, 2]} if Estimator is BayesianMLPClassifier else {}
+    return partial(small(Estimator).partial_fit, **classes)
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_a_stream_leaves_out_what_a_fit_leaves_out(Estimator, monkeypatch):
+    X, y = data(Estimator)
+    original, started = MLPTarget.begin_training, []
+
+    def broken(self, theta, *args):
+        state = original(self, theta, *args)
+        if len(started) == 1:
+            state.weights[0] = np.inf
+        started.append(state)
+        return state
+
+    killed(monkeypatch, 1)
+    monkeypatch.setattr(MLPTarget, "begin_training", broken)
+    for learn in (small(Estimator).fit, stream(Estimator)):
+        started.clear()
+        with (
+            pytest.warns(ConvergenceWarning, match="1 of 3 networks diverged and were left out"),
+            pytest.warns(ConvergenceWarning, match="1 of 3 networks died in training and were"),
+        ):
+            model = learn(X, y)
+        assert model.posterior_.diagnostics["n_dropped"] == 2
+        assert model.posterior_.diagnostics["n_dead"] == 1
+        assert len(model.posterior_) == 1
+        assert np.isfinite(predicted(model, X)).all()
+    assert model.partial_fit(X, y).posterior_.diagnostics == {"n_dropped": 0, "n_dead": 0}
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_few_rows_of_a_stream_kill_no_network(Estimator, monkeypatch):
+    """All units may be off on them by chance; 50 in a row are enough to tell."""
+    X, y = data(Estimator)
+    killed(monkeypatch, 1)
+    learn = stream(Estimator)
+    for _ in range(4):
+        assert len(learn(X[:12], y[:12]).posterior_) == 3
+    with pytest.warns(ConvergenceWarning, match="1 of 3 networks died in training"):
+        assert len(learn(X[:12], y[:12]).posterior_) == 2
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_a_stream_that_bounces_is_reported(Estimator):
+    X, y = data(Estimator)
+    learn = stream(Estimator)
+    learn.func.__self__.set_params(learning_rate_init=100.0, dtype="float64")
+    with pytest.warns(ConvergenceWarning, match="of 3 networks bounced in training"):
+        learn(X, y)
 
 
 def test_chains_of_dead_networks_stay_near(rng):
@@ -465,7 +590,7 @@ def test_a_fit_warns_of_nothing():
         warnings.simplefilter("error")
         for Estimator, engine in CASES:
             X, y = data(Estimator)
-            Estimator((4,), inference=engine, n_networks=10, max_iter=20).fit(X, y)
+            Estimator((4,), inference=engine, n_networks=10, max_iter=300).fit(X, y)
 
 
 # In the plane of a curve.
@@ -550,7 +675,7 @@ class Recorder:
 def test_callbacks_see_both_stages_and_may_stop_either(Estimator, engine):
     X, y = data(Estimator)
     recorder = Recorder()
-    model = small(Estimator, engine, max_iter=40).set_callbacks(recorder).fit(X, y)
+    model = small(Estimator, engine).set_callbacks(recorder).fit(X, y)
     assert recorder.n_particles[:20] == [3] * 20
     total = len(recorder.n_particles)
     assert (total > 20) == (engine != "ensemble")
