@@ -106,15 +106,16 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
                 params[name] = self._named_parameters[name](value)
         return super().set_params(**params)
 
-    def _infer(self, target, bijection, X, y, sample_weight):
+    def _infer(self, target, bijection, X, y, sample_weight, **fitted):
         """Run the engine on `target`, and set the attributes that follow from the posterior.
 
         The posterior is kept in the coordinates of `bijection`. X, y and the weights are those that
-        `fit` was given: callbacks see and score them as the user would.
+        `fit` was given: callbacks see and score them as the user would. ``fitted`` are further
+        attributes, without which the posterior could not be read: they change with it.
         """
 
         self.inference_ = resolve_engine(self.inference)
-        attributes = partial(self._attributes, bijection, target.names)
+        attributes = partial(self._attributes, bijection, target.names, fitted)
         event = self._event(X, y, sample_weight)
         n_rounds = getattr(self.inference_, "n_rounds", lambda target: None)(target)
         previous = getattr(self, "posterior_", None) if self.warm_start else None
@@ -135,10 +136,10 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
             vars(self).update(attributes(posterior))
         return self
 
-    def _update(self, target, bijection, X, y, sample_weight):
+    def _update(self, target, bijection, X, y, sample_weight, **fitted):
         """Take further rows into the posterior, by the engine's own `update`; as `_infer` else."""
         self.inference_ = resolve_engine(self.inference)
-        attributes = partial(self._attributes, bijection, target.names)
+        attributes = partial(self._attributes, bijection, target.names, fitted)
         with self._rounds(1, self._event(X, y, sample_weight), attributes) as callback:
             posterior = update(self.posterior_, target, self.inference_, n_jobs=self.n_jobs)
             if callback is not None:
@@ -150,14 +151,16 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         return {"estimator": self, "X": X, "y": y, "metadata": metadata}
 
-    def _attributes(self, bijection, names, posterior):
-        """The fitted attributes that follow from a posterior before `bijection`."""
+    def _attributes(self, bijection, names, fitted, posterior):
+        """``fitted``, and the attributes that follow from a posterior before `bijection`."""
         posterior = posterior.pushed(bijection, names)
         # Chains keep all their draws, which only a warm start needs.
         if not (self.warm_start or hasattr(self.inference_, "update")):
             posterior.state = None
-        summaries = self._summaries(posterior)
-        return {"posterior_": posterior, "n_iter_": posterior.n_iter, **summaries}
+        fitted = {**fitted, "posterior_": posterior, "n_iter_": posterior.n_iter}
+        twin = copy(self)
+        vars(twin).update(fitted)
+        return fitted | twin._summaries(posterior)
 
     @contextmanager
     def _rounds(self, n_rounds, event, attributes):

@@ -46,6 +46,7 @@ from .targets import (
 class _Scaling:
     """``(X - center) / scale`` and ``(y - y_center) / y_scale``; None leaves features alone."""
 
+    fit_intercept: bool = True
     center: np.ndarray | None = None
     scale: np.ndarray | None = None
     y_center: float = 0.0
@@ -109,8 +110,8 @@ class _BayesianLinearModel(BayesianEstimator):
     def _find_scaling(self, X, sample_weight, y=None):
         """How features, and the outcome if given, are standardised."""
         if not self.standardize:
-            return _Scaling()
-        scaling = _Scaling(*location_and_scale(X, sample_weight))
+            return _Scaling(self.fit_intercept)
+        scaling = _Scaling(self.fit_intercept, *location_and_scale(X, sample_weight))
         if y is not None:
             (y_mean,), (scaling.y_scale,) = location_and_scale(y[:, None], sample_weight)
             scaling.y_center = y_mean
@@ -150,13 +151,9 @@ class _BayesianLinearModel(BayesianEstimator):
         return target
 
     def _learn(self, target, to_original, scaling, given, further):
-        """Find the posterior of a target, or bring it up to date with ``further`` rows.
-
-        What further rows need is kept only once the inference has succeeded.
-        """
-        (self._update if further else self._infer)(target, to_original, *given)
-        self._scaling = scaling
-        return self
+        """Find the posterior of a target, or bring it up to date with ``further`` rows."""
+        learn = self._update if further else self._infer
+        return learn(target, to_original, *given, _scaling=scaling)
 
     def _begins_stream(self, X, n_coordinates, *problems):
         """Warn where the first rows of a stream are poor ground for all that follow."""
@@ -180,7 +177,7 @@ class _BayesianLinearModel(BayesianEstimator):
         With x' = (x - center) / scale and y' = (y - y_center) / y_scale, the coefficients of x are
         those of x' times y_scale / scale, and the intercept gives up what centring took.
         """
-        p, first = self.n_features_in_, int(self.fit_intercept)
+        p, first = self.n_features_in_, int(scaling.fit_intercept)
         center, y_center, y_scale = scaling.center, scaling.y_center, scaling.y_scale
         scale = np.ones(p) if scaling.scale is None else scaling.scale
         offset = np.zeros(first + p)
@@ -188,7 +185,7 @@ class _BayesianLinearModel(BayesianEstimator):
         inverse = sparse.lil_array((first + p, first + p))
         matrix.setdiag(np.append(np.full(first, y_scale), y_scale / scale))
         inverse.setdiag(np.append(np.full(first, 1.0 / y_scale), scale / y_scale))
-        if self.fit_intercept:
+        if scaling.fit_intercept:
             center = np.zeros(p) if center is None else center
             offset[0] = y_center
             matrix[0, 1:] = -y_scale * center / scale
@@ -197,9 +194,9 @@ class _BayesianLinearModel(BayesianEstimator):
 
     def _unpack(self, theta):
         """Intercepts (m, k) and coefficients (m, k, p) of the k linear predictors."""
-        first, k = int(self.fit_intercept), self._n_predictors
+        first, k = int(self._scaling.fit_intercept), self._n_predictors
         rows = theta[:, : k * (first + self.n_features_in_)].reshape(len(theta), k, -1)
-        intercept = rows[:, :, 0] if self.fit_intercept else np.zeros(rows.shape[:2])
+        intercept = rows[:, :, 0] if first else np.zeros(rows.shape[:2])
         return intercept, rows[:, :, first:]
 
     def _predictors(self, X, theta):
@@ -433,10 +430,10 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
             self._begins_stream(X, target.dim, "one outcome alone" if np.ptp(y) == 0.0 else "")
         offset, matrix, inverse = self._to_original_scale(scaling)
         rest = sparse.eye_array(target.dim - len(offset))
-        offset = np.append(offset, np.zeros(target.dim - len(offset)))
-        offset[self._noise_column] = 2.0 * np.log(scaling.y_scale)
+        shift = np.zeros(rest.shape[0])
+        shift[0] = 2.0 * np.log(scaling.y_scale)  # of the logarithm of the noise variance
         to_original = Affine(
-            offset,
+            np.append(offset, shift),
             sparse.block_diag([matrix, rest], format="csr"),
             sparse.block_diag([inverse, rest], format="csr"),
         )
@@ -460,7 +457,7 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
 
     @property
     def _noise_column(self):
-        return int(self.fit_intercept) + self.n_features_in_
+        return int(self._scaling.fit_intercept) + self.n_features_in_
 
 
 class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):

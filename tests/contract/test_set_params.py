@@ -1,0 +1,113 @@
+"""`set_params` after `fit`: it is for the next fit, and what this one predicts stays as it is."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import is_classifier
+from sklearn.gaussian_process.kernels import RBF
+
+from skstein import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    BayesianProbitRegression,
+    LatentDirichletAllocation,
+    SparseGPRegressor,
+    StochasticVolatility,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+NETWORK = {"hidden_layer_sizes": (3,), "n_networks": 2, "max_iter": 4, "batch_size": None}
+FITS = {
+    BayesianLinearRegression: {"inference": "laplace"},
+    BayesianLogisticRegression: {"inference": "laplace"},
+    BayesianProbitRegression: {"inference": "laplace"},
+    BayesianMLPClassifier: NETWORK,
+    BayesianMLPRegressor: NETWORK,
+    SparseGPRegressor: {"n_inducing": 5, "max_iter": 1, "optimizer": None},
+    StochasticVolatility: {"inference": "laplace"},
+    LatentDirichletAllocation: {"n_components": 2, "max_iter": 1},
+}
+# Values that no fit here has, of parameters that are neither true or false nor numbers.
+OTHERS = {
+    "activation": "tanh",
+    "approximation": "fitc",
+    "batch_size": 7,
+    "class_weight": {0: 2.0, 1: 3.0},
+    "doc_topic_prior": 0.3,
+    "dtype": "float64",
+    "hidden_layer_sizes": (2, 2),
+    "inference": "svgd",
+    "intercept_prior": "student-t",
+    "kernel": RBF(9.0),
+    "learning_method": "batch",
+    "max_iter": 3,
+    "n_jobs": 2,
+    "n_particles": 5,
+    "n_targets": 3,
+    "optimizer": "fmin_l_bfgs_b",
+    "prior": "laplace",
+    "random_state": 7,
+    "step_size": lambda t: 0.5,
+    "subspace": "curve",
+    "topic_word_prior": 0.3,
+}
+# How closely the topics of a document are found is no matter of the fit.
+OF_PREDICTION = {"max_doc_update_iter", "mean_change_tol"}
+
+
+def predictions(model, X):
+    """What a fitted model says of X."""
+    if isinstance(model, StochasticVolatility):
+        return [model.predict(3), model.predict_interval(3), model.log_predictive(X)]
+    if isinstance(model, LatentDirichletAllocation):
+        return [model.transform(X)]
+    said = [model.predict(X), model.predict_interval(X), *model.predict_uncertainty(X).values()]
+    draws = [model.sample_predictive(X, 3, random_state=0)]
+    return said + draws + ([model.predict_proba(X)] if is_classifier(model) else [])
+
+
+def fitted(Estimator):
+    """A fit, and what it is asked of."""
+    rng = np.random.default_rng(0)
+    model = Estimator(random_state=0, **FITS[Estimator])
+    if Estimator is LatentDirichletAllocation:
+        X = rng.poisson(1.0, (20, 8))
+        return model.fit(X), X
+    X = rng.normal(1.0, 2.0, (40, 3))
+    y = 10.0 + X[:, 0] + rng.normal(size=40)
+    if Estimator is StochasticVolatility:
+        return model.fit(y - y.mean()), y[:5] - y.mean()
+    return model.fit(X, np.digitize(y, [10.5, 11.5]) if is_classifier(model) else y), X
+
+
+def another(name, value):
+    if isinstance(value, bool):
+        return not value
+    return OTHERS[name] if name in OTHERS else value + 1
+
+
+@pytest.mark.parametrize("Estimator", FITS)
+def test_a_parameter_that_is_set_after_fit_changes_no_prediction(Estimator):
+    model, X = fitted(Estimator)
+    before = predictions(model, X)
+    for name, value in model.get_params(deep=False).items():
+        if name in OF_PREDICTION:
+            continue
+        model.set_params(**{name: another(name, value)})
+        assert repr(getattr(model, name)) != repr(value)
+        for now, then in zip(predictions(model, X), before, strict=True):
+            assert_array_equal(now, then, err_msg=name)
+        model.set_params(**{name: value})
+
+
+@pytest.mark.parametrize("Estimator", [BayesianLinearRegression, BayesianLogisticRegression])
+def test_a_fit_that_is_refused_leaves_the_one_before(Estimator):
+    model, X = fitted(Estimator)
+    before, y = model.predict_interval(X), model.predict(X)
+    model.set_params(fit_intercept=False, warm_start=True)
+    with pytest.raises(ValueError, match="warm_start=True goes on with the same features"):
+        model.fit(X, y)
+    assert_array_equal(model.predict_interval(X), before)
