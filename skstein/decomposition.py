@@ -35,6 +35,7 @@ class LatentDirichletAllocation(
 
     A replacement for :class:`sklearn.decomposition.LatentDirichletAllocation` with a posterior for
     the topics. Parameters that both have mean the same, and counts stay sparse.
+    :doc:`/methods/lda` has the formulas, and when not to trust it.
 
     Parameters
     ----------

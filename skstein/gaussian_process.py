@@ -63,6 +63,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
     that a prediction is a mixture of normals. The cost is linear in the number of rows: about
     ``n_particles * n_samples * n_inducing**2``. Kernels, noise and the methods that
     :class:`~sklearn.gaussian_process.GaussianProcessRegressor` has mean the same as there.
+    :doc:`/methods/sparse_gp` has the formulas, and when not to trust it.
 
     Parameters
     ----------

@@ -229,12 +229,13 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
     Parameters
     ----------
     inference : str or engine instance, default="ksd-mcmc"
-        How the posterior is found: a name of ``skstein.inference.ENGINES``, or an engine, which is
-        cloned.
+        How the posterior is found: "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
+        "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     prior : str or prior instance, default="normal"
-        Prior of the coefficients; ``"normal"`` has scale 1.
+        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
+        "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`.
     intercept_prior : str or prior instance, default="normal"
-        Prior of the intercept; ``"normal"`` has scale 10.
+        Prior of the intercept; a name has scale 10.
     noise_shape, noise_scale : float, default=1.0
         Shape and scale of the inverse gamma prior of the noise variance, the scale in squared units
         of the (standardised) outcome.
@@ -642,12 +643,13 @@ class BayesianLogisticRegression(_BayesianLinearClassifier):
     Parameters
     ----------
     inference : str or engine instance, default="ksd-mcmc"
-        How the posterior is found: a name of ``skstein.inference.ENGINES``, or an engine, which is
-        cloned.
+        How the posterior is found: "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
+        "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     prior : str or prior instance, default="normal"
-        Prior of the coefficients; ``"normal"`` has scale 1.
+        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
+        "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`.
     intercept_prior : str or prior instance, default="normal"
-        Prior of the intercepts; ``"normal"`` has scale 10.
+        Prior of the intercepts; a name has scale 10.
     fit_intercept : bool, default=True
         Whether there are intercepts.
     standardize : bool, default=True
@@ -738,12 +740,13 @@ class BayesianProbitRegression(_BayesianLinearClassifier):
     Parameters
     ----------
     inference : str or engine instance, default="ksd-mcmc"
-        How the posterior is found: a name of ``skstein.inference.ENGINES``, or an engine, which is
-        cloned.
+        How the posterior is found: "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
+        "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     prior : str or prior instance, default="normal"
-        Prior of the coefficients; ``"normal"`` has scale 1.
+        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
+        "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`.
     intercept_prior : str or prior instance, default="normal"
-        Prior of the intercepts; ``"normal"`` has scale 10.
+        Prior of the intercepts; a name has scale 10.
     fit_intercept : bool, default=True
         Whether there are intercepts.
     standardize : bool, default=True

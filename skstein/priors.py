@@ -2,6 +2,8 @@ r"""Priors on regression coefficients.
 
 A prior is a parameter object: an estimator's ``prior="normal"`` makes one with its defaults, and
 ``prior__scale`` tunes it in a grid search. It knows only a block of coefficients, never the data.
+``PRIORS`` has the names: "normal", "laplace", "student-t", "adaptive-ridge" and
+"hierarchical-normal".
 
 The hierarchical priors are scale mixtures of normals with the mixing variable integrated out: a
 variance of its own for each coefficient, :math:`\tau_j \sim IG(a, b)`, gives a Student t; one
@@ -203,8 +205,7 @@ class AdaptiveRidge(StudentT):
 
     Parameters
     ----------
-    shape : float, default=1.0
-    rate : float, default=1.0
+    shape, rate : float, default=1.0
         Of the inverse gamma distribution, whose density is proportional to
         ``tau ** -(shape + 1) * exp(-rate / tau)``.
 
@@ -248,8 +249,7 @@ class HierarchicalNormal(Prior):
 
     Parameters
     ----------
-    shape : float, default=1.0
-    rate : float, default=1.0
+    shape, rate : float, default=1.0
         Of the gamma distribution, whose mean is ``shape / rate``.
 
     References

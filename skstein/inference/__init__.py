@@ -1,4 +1,9 @@
-"""Engines: how a posterior is found, one a file, and `infer`, which runs them."""
+"""Engines: how a posterior is found, one a file, and `infer`, which runs them.
+
+``ENGINES`` has the names that ``inference=`` takes, with their classes: "pmd", "pmfvb", "fwss",
+"svgd", "stein-points", "ksd-mcmc" (`KSDThinnedMCMC`, the default) and "laplace" (`LaplaceDraws`).
+:doc:`/engines` says which to take when.
+"""
 
 from ._infer import infer, update
 from ._registry import ENGINES, resolve_engine

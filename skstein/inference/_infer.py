@@ -155,8 +155,8 @@ def infer(
     target : Target
         For example a `LogDensity` of your own.
     inference : str or engine, default="ksd-mcmc"
-        How the posterior is found: "pmd", "pmfvb", "fwss", "svgd", "ksd-mcmc", "laplace", or an
-        instance of an engine, which is cloned.
+        How the posterior is found: "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
+        "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     init : array-like of shape (m, dim) or ParticlePosterior, default=None
         Particles to start from, in the target's own coordinates. A posterior of the same target is
         gone on from: "ksd-mcmc" continues its chains and adds to its points, "fwss" keeps the

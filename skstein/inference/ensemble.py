@@ -30,6 +30,8 @@ _STRAIGHT = 0.5
 class Ensemble(Engine):
     """Networks trained independently to modes of the posterior.
 
+    How it works, and when not to trust it: :doc:`/methods/neural_networks`.
+
     Parameters
     ----------
     n_particles : int, default=20

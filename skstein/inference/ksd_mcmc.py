@@ -29,6 +29,8 @@ _ROUNDS = 10  # between which the callback may stop the run
 class KSDThinnedMCMC(Engine):
     """Several Markov chains, thinned online by their kernel Stein discrepancy.
 
+    How it works, and when not to trust it: :doc:`/methods/ksd_mcmc`.
+
     Parameters
     ----------
     n_particles : int or "auto", default="auto"

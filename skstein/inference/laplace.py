@@ -17,6 +17,8 @@ from .base import N_PARTICLES, Engine
 class LaplaceDraws(Engine):
     """Laplace approximation as particles: antithetic draws of the Gaussian at the mode.
 
+    How it works, and when not to trust it: :doc:`/methods/coordinates`.
+
     Parameters
     ----------
     n_particles : int, default=1000

@@ -40,6 +40,8 @@ _LEAST_CURVATURE = 0.1  # of a re-whitened direction, relative to the Laplace ap
 class PMFVB(Engine):
     """Particle Mean Field Variational Bayes by whitened Langevin particles.
 
+    How it works, and when not to trust it: :doc:`/methods/pmfvb`.
+
     Parameters
     ----------
     n_particles : int, default=200

@@ -25,6 +25,8 @@ _ENOUGH_DRAWS = 8  # of each chain, for R-hat
 class SteinPoints(Engine):
     """Stein points, greedy or by herding.
 
+    How it works, and when not to trust it: :doc:`/methods/fwss`.
+
     Parameters
     ----------
     n_particles : int or "auto", default="auto"

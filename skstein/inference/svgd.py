@@ -29,6 +29,8 @@ from .base import (
 class SVGD(Engine):
     """Stein variational gradient descent.
 
+    How it works, and when not to trust it: :doc:`/methods/fwss`.
+
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
