@@ -19,7 +19,7 @@ def _times(points, matrix):
 
 
 class Affine:
-    """``theta = offset + matrix z``.
+    """An affine map, ``theta = offset + matrix z``.
 
     Parameters
     ----------
@@ -77,7 +77,12 @@ class Affine:
 
 
 class Chain:
-    """``forward(z) = outer.forward(inner.forward(z))``."""
+    """Two bijections one after the other: ``forward(z) = outer.forward(inner.forward(z))``.
+
+    Parameters
+    ----------
+    outer, inner : bijection
+    """
 
     def __init__(self, outer, inner):
         self.outer, self.inner = outer, inner

@@ -249,7 +249,33 @@ def _sigmoid(eta):
 
 
 class LogisticTarget(RegressionTarget):
-    """Binary logistic regression, ``y`` in {0, 1}; ``theta`` = (intercept, coefficients)."""
+    """Binary logistic regression, ``y`` in {0, 1}; ``theta`` = (intercept, coefficients).
+
+    Parameters
+    ----------
+    X : array-like or SciPy sparse array of shape (n, p)
+        Features.
+    y : array-like of shape (n,)
+        0 or 1.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row's log likelihood; an integer weight equals repetition of the row.
+    fit_intercept : bool, default=True
+        Whether there is an intercept, which stands first.
+    prior, intercept_prior : prior object, default=None
+        On the coefficients and on the intercept; ``Normal(1.0)`` and ``Normal(10.0)`` by default.
+    center, scale : array-like of shape (p,), default=None
+        The features are taken as ``(X - center) / scale``.
+    feature_names : sequence of str, default=None
+        Names of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.targets import LogisticTarget
+    >>> target = LogisticTarget(np.eye(4)[:, :2], np.array([1, 0, 1, 0]))
+    >>> target.names, target.score(np.zeros((5, 3))).shape
+    (('intercept', 'x0', 'x1'), (5, 3))
+    """
 
     def _row_terms(self, eta, y):
         return y * eta[:, 0] - _softplus(eta[:, 0])
@@ -270,6 +296,27 @@ class SoftmaxTarget(RegressionTarget):
 
     ``theta.reshape(K, -1)`` has a row (intercept, coefficients) for each class. The prior makes the
     over-parameterised model proper and treats all classes alike.
+
+    Parameters
+    ----------
+    X : array-like or SciPy sparse array of shape (n, p)
+        Features.
+    y : array-like of shape (n,)
+        Numbers of the classes.
+    n_classes : int
+        K.
+    class_names : sequence of str, default=None
+        For the names of the coordinates; the numbers by default.
+    **kwargs : dict
+        ``sample_weight``, ``fit_intercept``, ``prior``, ``intercept_prior``, ``center``, ``scale``
+        and ``feature_names``, as in `LogisticTarget`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.targets import SoftmaxTarget
+    >>> SoftmaxTarget(np.eye(4)[:, :2], np.array([0, 1, 2, 0]), n_classes=3).dim
+    9
     """
 
     def __init__(self, X, y, *, n_classes, class_names=None, **kwargs):

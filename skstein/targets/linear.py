@@ -24,6 +24,27 @@ class LinearTarget(RegressionTarget):
 
     With ``factorized=True`` the factors for mean field are ``q(intercept, coefficients)``, a normal
     under normal priors, and ``q(sigma^2)``, an inverse gamma.
+
+    Parameters
+    ----------
+    X : array-like or SciPy sparse array of shape (n, p)
+        Features.
+    y : array-like of shape (n,)
+        Outcomes.
+    noise_shape, noise_scale : float, default=1.0
+        Of the prior of sigma^2, the scale in squared units of y.
+    factorized : bool, default=False
+        Whether there are factors for mean field.
+    **kwargs : dict
+        ``sample_weight``, ``fit_intercept``, ``prior``, ``intercept_prior``, ``center``, ``scale``
+        and ``feature_names``, as in `LogisticTarget`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.targets import LinearTarget
+    >>> LinearTarget(np.eye(4)[:, :2], np.arange(4.0)).names
+    ('intercept', 'x0', 'x1', 'log_sigma2')
     """
 
     n_extra = 1

@@ -33,6 +33,27 @@ class ProbitTarget(RegressionTarget):
     With two classes ``P(y = 1) = Phi(eta)``. With more, each class has its own (intercept,
     coefficients) and is told from all others: the target is the product of K binary likelihoods, so
     that its Hessian is block-diagonal; predictions normalise over classes, particle by particle.
+
+    Parameters
+    ----------
+    X : array-like or SciPy sparse array of shape (n, p)
+        Features.
+    y : array-like of shape (n,)
+        Numbers of the classes.
+    n_classes : int, default=2
+        K.
+    class_names : sequence of str, default=None
+        For the names of the coordinates; the numbers by default.
+    **kwargs : dict
+        ``sample_weight``, ``fit_intercept``, ``prior``, ``intercept_prior``, ``center``, ``scale``
+        and ``feature_names``, as in `LogisticTarget`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.targets import ProbitTarget
+    >>> ProbitTarget(np.eye(4)[:, :2], np.array([0, 1, 2, 0]), n_classes=3).dim
+    9
     """
 
     def __init__(self, X, y, *, n_classes=2, class_names=None, **kwargs):

@@ -33,7 +33,13 @@ def stack_draws(posterior, var_names=None):
 
     Examples
     --------
-    With ArviZ, ``draws, names = stack_draws(idata, ["mu", "log_tau"])``.
+    >>> import numpy as np
+    >>> from arviz_base import from_dict
+    >>> from skstein.thinning import stack_draws
+    >>> idata = from_dict({"posterior": {"mu": np.ones((4, 100)), "beta": np.ones((4, 100, 2))}})
+    >>> draws, names = stack_draws(idata)
+    >>> draws.shape, names
+    ((4, 100, 3), ['mu', 'beta[0]', 'beta[1]'])
     """
     group = _group(posterior)
     columns, names = [], []
