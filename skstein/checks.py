@@ -45,8 +45,7 @@ def check_target(target, theta=None, *, random_state=None, rtol=1e-4):
 
     Examples
     --------
-    >>> from skstein import LogDensity
-    >>> from skstein.checks import check_target
+    >>> from skstein import LogDensity, check_target
     >>> def log_density(theta):
     ...     return -0.5 * (theta**2).sum(axis=1)
     >>> check_target(LogDensity(log_density, lambda theta: -theta, dim=2), random_state=0)

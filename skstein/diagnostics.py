@@ -84,7 +84,7 @@ def split_rhat(draws, *, rank=True):
 
 
 def ess(draws, *, rank=True):
-    """Effective sample size: as many independent draws would give means of the same error.
+    """Effective sample size: how many independent draws would give means of the same error.
 
     Parameters
     ----------

@@ -36,9 +36,9 @@ _BLOCK = 2**20
 def ksd(samples, scores, weights=None, kernel="imq"):
     """Kernel Stein discrepancy ``sqrt(sum_ij w_i w_j k0(x_i, x_j))`` between points and a target.
 
-    It is zero in expectation only for the target itself, but blind to modes that no point visits:
-    no test of convergence. Use it to compare sets of points in the same coordinates with the same
-    kernel.
+    Of all distributions only the target itself has a discrepancy of zero, but points are judged
+    where they are: it is blind to modes that none of them visits, and no test of convergence. Use
+    it to compare sets of points in the same coordinates with the same kernel.
 
     Parameters
     ----------

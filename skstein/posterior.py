@@ -179,6 +179,20 @@ class ParticlePosterior:
         """A posterior of ``n_particles`` evenly chosen particles with equal weights.
 
         The choice is systematic in the order of the particles and never random.
+
+        Parameters
+        ----------
+        n_particles : int
+            At most the number of particles.
+
+        Returns
+        -------
+        ParticlePosterior
+
+        Raises
+        ------
+        ValueError
+            If ``n_particles`` is below 1 or above the number of particles.
         """
         if not 1 <= n_particles <= len(self):
             raise ValueError(f"n_particles must lie in 1..{len(self)}, got {n_particles}.")
@@ -196,6 +210,20 @@ class ParticlePosterior:
 
         It measures how well the particles stand for the parts of the posterior that they visit; it
         cannot see a mode that no particle visited, and is no proof of convergence.
+
+        Parameters
+        ----------
+        kernel : "imq", "rbf" or Kernel, default=None
+            Base kernel; "imq" by default. Only values of the same kernel compare.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the posterior keeps no scores.
         """
         if self.scores is None:
             raise ValueError(

@@ -63,13 +63,12 @@ class Predictive(ABC):
 
     See Also
     --------
-    predictive : Makes it.
+    skstein.predictive : Makes it.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from skstein import BayesianLogisticRegression
-    >>> from skstein.predictive import predictive
+    >>> from skstein import BayesianLogisticRegression, predictive
     >>> X, y = load_iris(return_X_y=True)
     >>> clf = BayesianLogisticRegression(random_state=0).fit(X, y)
     >>> prediction = predictive(clf, X[:5])
@@ -397,8 +396,7 @@ def predictive(estimator, X):
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from skstein import BayesianLinearRegression
-    >>> from skstein.predictive import predictive
+    >>> from skstein import BayesianLinearRegression, predictive
     >>> X, y = load_diabetes(return_X_y=True)
     >>> reg = TransformedTargetRegressor(
     ...     make_pipeline(StandardScaler(), BayesianLinearRegression(random_state=0)),

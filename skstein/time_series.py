@@ -50,13 +50,18 @@ class StochasticVolatility(BayesianEstimator):
         x_1 \sim N(\mu, \sigma^2 / (1 - \phi^2)).
 
     The volatility of a return is its standard deviation :math:`e^{x_t / 2}`, in the units of the
-    returns. The mean of the returns is taken to be 0: centre them. The priors suit percent.
+    returns. Its logarithm wanders around a level: :math:`\mu` is the mean of the log variance
+    :math:`x`, :math:`\phi` how much of a deviation is left one return later, and :math:`\sigma^2`
+    the variance of the shocks. The mean of the returns is taken to be 0: centre them. The priors
+    suit percent.
+
+    :doc:`/methods/stochastic_volatility` has the coordinates, and when not to trust it.
 
     Parameters
     ----------
     inference : str or engine instance, default="pmfvb"
-        How the posterior is found: a name of ``skstein.inference.ENGINES``, or an engine, which is
-        cloned.
+        How the posterior is found: "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
+        "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     mu_variance : float, default=10.0
         Variance of the normal prior of :math:`\mu`, whose mean is 0.
     phi_a, phi_b : float, default=20.0, 1.5
@@ -92,7 +97,7 @@ class StochasticVolatility(BayesianEstimator):
     n_iter_ : int
         Number of iterations it made.
     n_features_in_ : int
-        1.
+        Always 1.
     feature_names_in_ : ndarray of shape (1,)
         Name of the column, if X is a data frame.
 
@@ -287,6 +292,7 @@ class StochasticVolatility(BayesianEstimator):
         q : float or array-like of shape (n_quantiles,)
             From 0 to 1.
         of : {"volatility", "returns"}, default="volatility"
+            "returns" holds the noise of a return as well.
 
         Returns
         -------
@@ -323,6 +329,7 @@ class StochasticVolatility(BayesianEstimator):
         level : float, default=0.9
             Probability of the interval, from 0 to 1.
         of : {"volatility", "returns"}, default="volatility"
+            "returns" holds the noise of a return as well.
 
         Returns
         -------

@@ -13,7 +13,7 @@ def counting_once(t, n_batches):
 
 @dataclass(frozen=True)
 class InverseTime:
-    """Step sizes ``min(1, eta / t)``, under which the integral of a bounded function converges.
+    """Step sizes ``min(1, eta / t)``, with which means of bounded functions converge.
 
     Parameters
     ----------
@@ -40,6 +40,7 @@ class InverseSqrt:
     Parameters
     ----------
     offset : float, default=100.0
+        Larger ones make smaller steps.
 
     Examples
     --------

@@ -41,6 +41,8 @@ _ROUNDS = 20
 class AdaptivePMFVB(Engine):
     """Particle mean field variational Bayes for targets that are neural networks.
 
+    How it works, and when not to trust it: :doc:`/methods/neural_networks`.
+
     Parameters
     ----------
     n_particles : int, default=20
@@ -55,6 +57,7 @@ class AdaptivePMFVB(Engine):
         Factor of the adaptive drift. Trained networks do not need it; the paper has 100, from small
         random weights.
     n_iterations : int, default=2000
+        Langevin steps; every network moves in each.
     n_snapshots : int, default=10
         Pooled, of the second half of the iterations.
     minibatch : int or None, default=100

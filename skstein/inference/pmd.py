@@ -48,6 +48,8 @@ _DF = 10  # degrees of freedom of the Student-t start
 class PMD(Engine):
     """Particle Mirror Descent.
 
+    How it works, and when not to trust it: :doc:`/methods/pmd`.
+
     Parameters
     ----------
     n_particles : int, default=1000
@@ -81,8 +83,9 @@ class PMD(Engine):
         number, and split steps under which it would fall by more. With 1 they are drawn anew at
         every step, and no step is split, as published.
     kernel : {"grouped", "plain"}, default="grouped"
-        "grouped": full covariances of groups of particles, shrunk so that draws keep it. "plain":
-        one round kernel that is not, as published.
+        "grouped": full covariances of groups of particles, around centres shrunk so that the draws
+        have the particles' covariance. "plain": one round kernel around the particles, which
+        widens them, as published.
     bandwidth : float, default=None
         Of the kernels: for "grouped" in (0, 1], in standard deviations, Silverman's rule by
         default; for "plain" in units of the coordinates, ``m ** (-1 / (dim + 2))`` by default.

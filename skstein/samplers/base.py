@@ -132,7 +132,7 @@ class Metropolis(BaseEstimator, metaclass=ABCMeta):
         target : Target
         n_draws : int
         chains : Chains
-            Advanced.
+            Where they stand; moved on in place.
 
         Returns
         -------
@@ -156,7 +156,7 @@ class Metropolis(BaseEstimator, metaclass=ABCMeta):
         ----------
         target : Target
         chains : Chains
-            Advanced.
+            Where they stand; moved on in place.
 
         Returns
         -------
