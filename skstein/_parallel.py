@@ -17,15 +17,54 @@ from threadpoolctl import ThreadpoolController
 
 
 @cache
-def _controller():
-    return ThreadpoolController()
+def _libraries(kind):
+    return ThreadpoolController().select(user_api=kind)
+
+
+class _Hold:
+    """BLAS at one thread as long as anybody holds it; the last one to leave gives it back.
+
+    The number of threads belongs to the process. If everybody restored what they had found, fits
+    that overlap in threads could leave it at one for good.
+    """
+
+    def __init__(self):
+        self._lock, self._holders, self._limit = threading.Lock(), 0, None
+
+    def __enter__(self):
+        with self._lock:
+            if not self._holders:
+                self._limit = _libraries("blas").limit(limits=1)
+                _let_others_set()
+            self._holders += 1
+
+    def __exit__(self, *error):
+        with self._lock:
+            self._holders -= 1
+            if not self._holders:
+                self._limit.restore_original_limits()
+                _let_others_set()
+
+
+def _let_others_set():
+    # Until a block of its own has ended, threadpoolctl ignores all threads but the first to set.
+    with _libraries("blas").limit(limits=None):
+        pass
+
+
+_blas = _Hold()
 
 
 @contextmanager
 def one_thread():
     """Hold BLAS and OpenMP to one thread inside the block."""
-    with _controller().limit(limits=1):
-        yield
+    # OpenMP has a number for each thread that calls it. It comes first: BLAS may be built on it.
+    openmp = _libraries("openmp").limit(limits=1)
+    try:
+        with _blas:
+            yield
+    finally:
+        openmp.restore_original_limits()
 
 
 def _held(function, *args):

@@ -1,12 +1,18 @@
 """The ``map`` of independent pieces: order, errors, and who does the work."""
 
+import contextlib
 import os
 import threading
 
 import joblib
+import numpy as np
 import pytest
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from skstein._parallel import make_map
+from skstein import BayesianLogisticRegression
+from skstein._parallel import make_map, one_thread
 
 
 def worker(_):
@@ -61,3 +67,59 @@ def test_joblib_says_which_backend():
 def test_no_jobs_at_all_are_refused():
     with pytest.raises(ValueError, match="n_jobs == 0"):
         make_map(0)(abs, [1])
+
+
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+@pytest.fixture
+def two_threads():
+    """BLAS at two threads, whatever the environment says."""
+    as_found = threadpool_limits(2, user_api="blas")
+    before = blas_threads()
+    assert set(before) == {2}
+    with threadpool_limits(None):  # whose end lets other threads set it too
+        pass
+    yield before
+    as_found.restore_original_limits()
+
+
+def test_blocks_that_overlap_give_blas_its_threads_back(two_threads):
+    """The first to enter is the first to leave: the other still has one thread, and then nobody."""
+    first_left, second_in = threading.Event(), threading.Event()
+    seen = []
+
+    def second():
+        with one_thread():
+            second_in.set()
+            first_left.wait(10.0)
+            seen.append(blas_threads())
+
+    with one_thread():
+        with one_thread():
+            seen.append(blas_threads())
+        seen.append(blas_threads())
+        thread = threading.Thread(target=second)
+        thread.start()
+        second_in.wait(10.0)
+    first_left.set()
+    thread.join()
+    assert all(set(threads) == {1} for threads in seen) and len(seen) == 3
+    assert blas_threads() == two_threads
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_error_gives_blas_its_threads_back(two_threads, fails):
+    with contextlib.suppress(ZeroDivisionError), one_thread():
+        assert 1 / (not fails)
+    assert blas_threads() == two_threads
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_search_in_threads_gives_blas_its_threads_back(two_threads):
+    X, y = make_classification(100, 3, n_informative=3, n_redundant=0, random_state=0)
+    model = BayesianLogisticRegression("laplace", random_state=0)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        GridSearchCV(model, {"prior__scale": np.geomspace(0.1, 3.0, 8)}, cv=3).fit(X, y)
+    assert blas_threads() == two_threads
