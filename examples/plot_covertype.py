@@ -115,6 +115,6 @@ plt.show()
 # them there.
 #
 # With fewer particles than coefficients no set can carry their covariance: 20 particles are worse
-# than independent draws, 40 no better than them. With more than 55 the discrepancy is four to seven
-# times smaller than theirs. FWSS on its way is behind even the draws: most of its accuracy is in
-# the second look, which moves each particle once more and at last all together.
+# than independent draws, 40 about as good. With more than 55 the discrepancy is four to seven times
+# smaller than theirs. FWSS on its way is behind even the draws: most of its accuracy is in the
+# second look, which moves each particle once more and at last all together.
