@@ -362,6 +362,11 @@ class BayesianClassifierMixin(ClassifierMixin):
         Returns
         -------
         labels : ndarray of shape (n_samples_X, n_samples)
+
+        Raises
+        ------
+        ValueError
+            If ``n_samples`` is no positive integer.
         """
         check_is_fitted(self)
         rng = as_generator(random_state)
@@ -533,6 +538,11 @@ class BayesianRegressorMixin(RegressorMixin):
         -------
         y : ndarray of shape (n_samples_X, n_samples)
             In units of y.
+
+        Raises
+        ------
+        ValueError
+            If ``n_samples`` is no positive integer.
         """
         check_is_fitted(self)
         rng = as_generator(random_state)

@@ -31,7 +31,7 @@ from scipy.special import betainc
 
 from ._jit import lda as _jit
 from ._random import as_generator
-from ._validation import check_fractions
+from ._validation import check_count, check_fractions
 from .inference.pmd import WeightedParticles, mirror_step
 
 _N_BURN, _N_KEPT = 5, 5  # Gibbs sweeps of a document in a mirror step
@@ -217,9 +217,14 @@ class TopicPosterior:
         ----------
         n_samples : int, default=1
         random_state : None, int, RandomState or Generator, default=None
+
+        Raises
+        ------
+        ValueError
+            If ``n_samples`` is no positive integer.
         """
         rng = as_generator(random_state)
-        chosen = rng.choice(len(self), size=n_samples, p=self.weights)
+        chosen = rng.choice(len(self), size=check_count(n_samples, "n_samples"), p=self.weights)
         return _dirichlet(self.particles[chosen], rng)
 
 

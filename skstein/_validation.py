@@ -2,6 +2,7 @@
 
 import re
 from contextlib import contextmanager
+from numbers import Integral
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +16,7 @@ __all__ = [
     "Interval",
     "StrOptions",
     "about",
+    "check_count",
     "check_fractions",
     "check_kernel_bounds",
     "check_magnitude",
@@ -72,6 +74,13 @@ def check_magnitude(values, name, smallest=SMALLEST):
             f"{name} holds a value of magnitude {wrong[0]:.3g}, outside {smallest:g} to "
             f"{LARGEST:g}; change its unit."
         )
+
+
+def check_count(value, name):
+    """``value`` as an int, refused by ``name`` if it is no positive whole number."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+    return int(value)
 
 
 def check_fractions(values, name):

@@ -45,7 +45,14 @@ from ._inducing import (
 )
 from ._parallel import make_map, one_thread
 from ._random import as_generator
-from ._validation import Interval, StrOptions, check_kernel_bounds, check_magnitude, validated
+from ._validation import (
+    Interval,
+    StrOptions,
+    check_count,
+    check_kernel_bounds,
+    check_magnitude,
+    validated,
+)
 from .inference.base import BATCH_SIZE, History
 from .inference.pmd import WeightedParticles, mirror_step
 from .posterior import ParticlePosterior
@@ -579,7 +586,13 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         -------
         y_samples : ndarray of shape (n_samples_X, n_samples) or (n_samples_X, n_targets, n_samples)
             In units of y.
+
+        Raises
+        ------
+        ValueError
+            If ``n_samples`` is no positive integer.
         """
+        n_samples = check_count(n_samples, "n_samples")
         rng = as_generator(random_state)
         if hasattr(self, "posterior_"):
             X = self._validated(X)
@@ -620,9 +633,15 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         -------
         y : ndarray of shape (n_samples_X, n_samples) or (n_samples_X, n_targets, n_samples)
             In units of y.
+
+        Raises
+        ------
+        ValueError
+            If ``n_samples`` is no positive integer.
         """
         check_is_fitted(self, "posterior_")
         X = self._validated(X)
+        n_samples = check_count(n_samples, "n_samples")
         rng = as_generator(random_state)
         split, particles, weights = self._mixture()
         chosen = rng.choice(len(particles), n_samples, p=weights)

@@ -4,6 +4,7 @@ import numpy as np
 
 from ._containers import make_container, variables_of
 from ._random import as_generator
+from ._validation import check_count
 from .metrics import ksd
 from .targets.base import as_names
 from .targets.bijections import Chain
@@ -171,7 +172,13 @@ class ParticlePosterior:
         Returns
         -------
         ndarray of shape (n_samples, dim)
+
+        Raises
+        ------
+        ValueError
+            If ``n_samples`` is no positive integer.
         """
+        n_samples = check_count(n_samples, "n_samples")
         rng = as_generator(random_state)
         return self.particles[rng.choice(len(self), size=n_samples, p=self.weights)]
 

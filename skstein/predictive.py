@@ -157,6 +157,11 @@ class Predictive(ABC):
         -------
         samples : ndarray of shape (n, n_samples)
             Labels of ``classes_``; or outcomes, in units of y.
+
+        Raises
+        ------
+        ValueError
+            If ``n_samples`` is no positive integer.
         """
 
     @abstractmethod

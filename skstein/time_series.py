@@ -22,6 +22,7 @@ from ._validation import (
     Interval,
     StrOptions,
     about,
+    check_count,
     check_fractions,
     check_magnitude,
     validated,
@@ -359,9 +360,15 @@ class StochasticVolatility(BayesianEstimator):
         draws : :class:`~sklearn.utils.Bunch`
             ``volatility`` and ``returns``, ndarrays of shape (horizon, n_samples), in units of the
             returns.
+
+        Raises
+        ------
+        ValueError
+            If ``horizon`` or ``n_samples`` is no positive integer.
         """
         check_is_fitted(self)
-        horizon = _check_horizon(horizon)
+        horizon = check_count(horizon, "horizon")
+        n_samples = check_count(n_samples, "n_samples")
         rng = as_generator(random_state)
         theta = self.posterior_.sample(n_samples, rng)
         x, path = theta[:, -1], np.empty((horizon, n_samples))
@@ -476,18 +483,12 @@ class StochasticVolatility(BayesianEstimator):
         """Mean and variance of the log variance ahead for each particle, shapes (horizon, m)."""
         theta = posterior.particles
         mu, phi, last = theta[:, 0], np.tanh(theta[:, 1]), theta[:, -1]
-        ahead = np.arange(1, _check_horizon(horizon) + 1)[:, None]
+        ahead = np.arange(1, check_count(horizon, "horizon") + 1)[:, None]
         # sigma^2 (1 - phi^(2 h)) / (1 - phi^2), without cancellation where phi is near 1.
         gap = np.cosh(theta[:, 1]) ** -2
         with np.errstate(divide="ignore"):
             variance = np.exp(theta[:, 2]) * -np.expm1(ahead * np.log1p(-gap)) / gap
         return mu + phi**ahead * (last - mu), variance
-
-
-def _check_horizon(horizon):
-    if isinstance(horizon, bool) or not isinstance(horizon, Integral) or horizon < 1:
-        raise ValueError(f"horizon must be a positive integer, got {horizon!r}.")
-    return int(horizon)
 
 
 def _require_volatility(returns, mu_variance):

@@ -1,9 +1,11 @@
-"""`set_params` after `fit`: it is for the next fit, and what this one predicts stays as it is."""
+"""After `fit`: new parameters are for the next one, and what is asked of this one is checked."""
+
+from functools import partial
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.gaussian_process.kernels import RBF
 
 from skstein import (
@@ -15,6 +17,7 @@ from skstein import (
     LatentDirichletAllocation,
     SparseGPRegressor,
     StochasticVolatility,
+    predictive,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -83,6 +86,11 @@ def fitted(Estimator):
     return model.fit(X, np.digitize(y, [10.5, 11.5]) if is_classifier(model) else y), X
 
 
+@pytest.fixture(scope="module")
+def fits():
+    return {Estimator: fitted(Estimator) for Estimator in FITS}
+
+
 def another(name, value):
     if isinstance(value, bool):
         return not value
@@ -90,8 +98,8 @@ def another(name, value):
 
 
 @pytest.mark.parametrize("Estimator", FITS)
-def test_a_parameter_that_is_set_after_fit_changes_no_prediction(Estimator):
-    model, X = fitted(Estimator)
+def test_a_parameter_that_is_set_after_fit_changes_no_prediction(fits, Estimator):
+    model, X = fits[Estimator]
     before = predictions(model, X)
     for name, value in model.get_params(deep=False).items():
         if name in OF_PREDICTION:
@@ -111,3 +119,22 @@ def test_a_fit_that_is_refused_leaves_the_one_before(Estimator):
     with pytest.raises(ValueError, match="warm_start=True goes on with the same features"):
         model.fit(X, y)
     assert_array_equal(model.predict_interval(X), before)
+
+
+@pytest.mark.parametrize("n_samples", [0, -1, 10.0, True, "many"])
+@pytest.mark.parametrize("Estimator", FITS)
+def test_a_number_of_draws_is_a_positive_integer(fits, Estimator, n_samples):
+    model, X = fits[Estimator]
+    calls = [partial(model.posterior_.sample, n_samples)]
+    if isinstance(model, StochasticVolatility):
+        calls.append(partial(model.sample_predictive, 2, n_samples))
+    elif not isinstance(model, LatentDirichletAllocation):
+        calls += [
+            partial(model.sample_predictive, X, n_samples),
+            partial(predictive(model, X).samples, n_samples),
+        ]
+    if isinstance(model, SparseGPRegressor):
+        calls += [partial(asked.sample_y, X, n_samples) for asked in (model, clone(model))]
+    for call in calls:
+        with pytest.raises(ValueError, match="n_samples must be a positive integer, got"):
+            call()
