@@ -304,7 +304,7 @@ class SoftmaxTarget(RegressionTarget):
     y : array-like of shape (n,)
         Numbers of the classes.
     n_classes : int
-        K.
+        Number of classes.
     class_names : sequence of str, default=None
         For the names of the coordinates; the numbers by default.
     **kwargs : dict

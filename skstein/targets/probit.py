@@ -41,7 +41,7 @@ class ProbitTarget(RegressionTarget):
     y : array-like of shape (n,)
         Numbers of the classes.
     n_classes : int, default=2
-        K.
+        Number of classes.
     class_names : sequence of str, default=None
         For the names of the coordinates; the numbers by default.
     **kwargs : dict
