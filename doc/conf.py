@@ -29,6 +29,8 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build"]
 source_suffix = {".rst": "restructuredtext"}
 default_role = "literal"
+smartquotes = False  # strings are to be typed as they stand
+autodoc_preserve_defaults = True  # 1e-4, not 0.0001
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {
     "show_toc_level": 2,
@@ -67,9 +69,10 @@ sphinx_gallery_conf = {
 def skip_foreign_members(app, what, name, obj, skip, options):
     """What other packages define is documented there, with links that resolve there.
 
-    A property without a docstring would show that of the type of its value.
+    A property without a docstring would show that of the type of its value, and an attribute that
+    is None nothing but that.
     """
-    if isinstance(obj, property) and not obj.__doc__:
+    if obj is None or isinstance(obj, property) and not obj.__doc__:
         return True
     module = getattr(obj, "__module__", None) or "skstein"
     return None if module.startswith("skstein") else True
