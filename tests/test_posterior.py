@@ -73,6 +73,36 @@ def test_quantiles_of_equal_weights_are_numpys(rng):
     assert_allclose(posterior.quantile(0.3), np.quantile(particles, 0.3, axis=0, method="hazen"))
 
 
+@pytest.mark.parametrize("weights", ["equal", "uneven", "some are 0"])
+@pytest.mark.parametrize("points", ["distinct", "tied", "infinite", "far"])
+@pytest.mark.parametrize("shape", [(1,), (2, 3), (7,), (40, 5, 2), (900, 300)])
+def test_weighted_quantiles_are_interpolated_one_by_one(points, weights, shape, rng):
+    """Sorted in the order of the particles where they tie, and interpolated by `np.interp`."""
+    m = shape[0]
+    values = rng.normal(size=shape)
+    if points == "tied":
+        values = values.round()
+    elif points == "infinite":
+        values[values > 1.0], values[values < -1.0] = np.inf, -np.inf
+    elif points == "far":
+        values += 1e8
+    weights = (
+        np.ones(m)
+        if weights == "equal"
+        else rng.exponential(size=m) * (rng.random(m) > 0.4 * (weights == "some are 0"))
+    )
+    weights = np.append(weights[:-1], 1.0) / np.sum(np.append(weights[:-1], 1.0))
+    q = np.array([0.0, 0.05, 0.5, 1.0, *rng.random(3)])
+    found = weighted_quantile(values, weights, q)
+    expected = np.empty((len(q), *shape[1:]))
+    for index in np.ndindex(shape[1:]):
+        column = values[:, *index]
+        order = np.argsort(column, kind="stable")
+        middle = np.cumsum(weights[order]) - 0.5 * weights[order]
+        expected[:, *index] = np.interp(q, middle, column[order])
+    assert_allclose(found, expected, rtol=1e-13, atol=1e-11)
+
+
 def test_weighted_quantiles_lie_among_those_of_repeated_particles(repeated):
     """A weighted quantile interpolates between neighbours of the step function's quantile."""
     posterior, rows = repeated
