@@ -72,7 +72,7 @@ def skip_foreign_members(app, what, name, obj, skip, options):
     A property without a docstring would show that of the type of its value, and an attribute that
     is None nothing but that.
     """
-    if obj is None or isinstance(obj, property) and not obj.__doc__:
+    if obj is None or (isinstance(obj, property) and not obj.__doc__):
         return True
     module = getattr(obj, "__module__", None) or "skstein"
     return None if module.startswith("skstein") else True

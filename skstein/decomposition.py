@@ -106,7 +106,9 @@ class LatentDirichletAllocation(
     random_state_ : numpy.random.Generator
         What `partial_fit` draws from.
     n_features_in_ : int
+        Number of words.
     feature_names_in_ : ndarray of shape (n_features_in_,)
+        The words, if X names them.
 
     Raises
     ------

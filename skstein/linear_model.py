@@ -266,7 +266,7 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
     posterior_ : ParticlePosterior
         Weighted particles of ``(intercept, coefficients, log_sigma2)``, in original units; with
         ``factorized=True`` also the logarithms of the prior's variances, if it has any, on the
-        scale on which it applies.
+        scale on which it applies. :doc:`/trust` tells what it says, and whether to believe it.
     coef_ : ndarray of shape (n_features,)
         Posterior means of the coefficients.
     intercept_ : float
@@ -679,7 +679,8 @@ class BayesianLogisticRegression(_BayesianLinearClassifier):
     posterior_ : ParticlePosterior
         Weighted particles of ``(intercept, coefficients)``, for each class if there are more than
         two, in original units; with ``factorized=True`` also the logarithms of the prior's
-        variances, on the scale on which it applies.
+        variances, on the scale on which it applies. :doc:`/trust` tells what it says, and whether
+        to believe it.
     classes_ : ndarray of shape (n_classes,)
         The classes.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
@@ -776,7 +777,8 @@ class BayesianProbitRegression(_BayesianLinearClassifier):
     posterior_ : ParticlePosterior
         Weighted particles of ``(intercept, coefficients)``, for each class if there are more than
         two, in original units; with ``factorized=True`` also the logarithms of the prior's
-        variances, on the scale on which it applies.
+        variances, on the scale on which it applies. :doc:`/trust` tells what it says, and whether
+        to believe it.
     classes_ : ndarray of shape (n_classes,)
         The classes.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)

@@ -178,7 +178,7 @@ def infer(
         If the target lacks something that the engine needs, ``init`` has the wrong shape, or the
         log density is finite at none of the particles found.
     TypeError
-        If ``target`` is none, or a class instead of an instance.
+        If ``target`` is not a target, or a class instead of an instance.
     FloatingPointError
         If the run diverges.
 

@@ -29,7 +29,7 @@ class LogDensity(Target):
         Where the search for the mode starts; zeros by default. The density must not be 0 there.
     hessian : callable, default=None
         ``hessian(theta) -> (dim, dim)`` for ``theta`` of shape (dim,): the second derivatives of
-        the NEGATIVE log density. By default they are differenced from the score.
+        the *negative* log density. By default they are differenced from the score.
     sample_prior : callable, default=None
         ``sample_prior(rng, m) -> (m, dim)``: where PMD starts when there is no score.
     log_prior : callable, default=None
