@@ -5,6 +5,7 @@ FIRST = (
     "breast_cancer_uncertainty",
     "credit",
     "extrapolation",
+    "networks",
     "model_choice",
     "drift",
     "eight_schools",

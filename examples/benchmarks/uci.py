@@ -16,7 +16,7 @@ Usage::
     SKSTEIN_DATA=folder python examples/benchmarks/uci.py uci.csv [--sets boston yacht]
         [--methods ours sklearn] [--splits 5]
     python examples/benchmarks/uci.py uci.csv --table
-    python examples/benchmarks/uci.py uci.csv --csv doc/tables/networks.csv
+    python examples/benchmarks/uci.py examples/results/networks.csv --csv doc/tables/networks.csv
 
 SKSTEIN_DATA names a folder with ``data/uci_*.npz``.
 """
