@@ -53,6 +53,7 @@ _JUDGED_ROWS = 1000  # on which particles are compared with a constant
 # of all kinds, 5 rows to 10,000, they did by 140 nats at most, and by 33 below 10,000 rows; or else
 # by hundreds to millions, as soon as dead units woke up.
 _LOST_BY_WEIGHT, _CHANCE = 0.5, 20.0
+_FITTING = 1e-3, 1e3  # sizes of features and outcomes that weights of size 1 can match
 _TELLING_ROWS = 50  # of a stream, fewer of which say nothing of how training goes
 _MEMORY = 0.9  # of the noise variance in a stream, from one call of partial_fit to the next
 
@@ -71,6 +72,20 @@ class _Scaling:
         if sparse.issparse(X):
             X = X.toarray()
         return ((X - self.center) / self.scale).astype(dtype)
+
+
+def _warn_of_scale(name, columns, sample_weight):
+    """Warn of columns of a size for which the prior of the weights is not made."""
+    squares = columns.power(2) if sparse.issparse(columns) else np.square(columns)
+    sizes = np.sqrt(sample_weight @ squares / sample_weight.sum())
+    largest = float(sizes.max())
+    if largest and not _FITTING[0] <= largest <= _FITTING[1]:
+        warnings.warn(
+            f"the largest column of {name} is of size {largest:.2g} (root mean square), but the "
+            "priors are made for sizes about 1: use standardize=True, or scale it.",
+            UserWarning,
+            stacklevel=5,
+        )
 
 
 def _many(number):
@@ -398,6 +413,9 @@ class _BayesianMLP(BayesianEstimator):
 
     def _find_scaling(self, X, sample_weight, y=None):
         if not self.standardize:
+            _warn_of_scale("X", X, sample_weight)
+            if y is not None:
+                _warn_of_scale("y", y, sample_weight)
             return _Scaling()
         dense = X.toarray() if sparse.issparse(X) else X
         scaling = _Scaling(*location_and_scale(dense, sample_weight))
@@ -626,12 +644,14 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         Warns
         -----
         UserWarning
-            If y is constant.
+            If y is constant. If ``standardize=False`` and X or y is a thousand times too large or
+            too small for the priors.
         ConvergenceWarning
             If networks diverge, die (put out the same for every row) or explain the rows worse
             than a constant does. They are left out, unless all of them do. If the loss of networks
             rose in training to more than ten times that of knowing nothing. If most were still on
-            their way at the end, and ``inference`` does not go on far from there.
+            their way at the end, or err more than a constant where they were not trained, and
+            ``inference`` does not go on far from there.
         """
         given = X, y, sample_weight
         X, y = self._validated(X, y, False, multi_output=True, y_numeric=True)
@@ -893,6 +913,8 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
 
         Warns
         -----
+        UserWarning
+            If ``standardize=False`` and X is a thousand times too large or too small for the prior.
         ConvergenceWarning
             If networks diverge, die (put out the same for every row) or explain the rows worse
             than a constant does. They are left out, unless all of them do. If the loss of networks

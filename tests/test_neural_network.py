@@ -255,7 +255,8 @@ def test_early_stopping_takes_the_best_state(rng):
     X = rng.normal(size=(80, 5))
     y = X[:, 0] + rng.normal(size=80)
     params = {"inference": "ensemble", "max_iter": 1000, "random_state": 0}
-    late = BayesianMLPRegressor((50,), **params).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="err more than a constant does, by a factor of"):
+        late = BayesianMLPRegressor((50,), **params).fit(X, y)
     early = BayesianMLPRegressor((50,), early_stopping=True, **params).fit(X, y)
     X = rng.normal(size=(500, 5))
     y = X[:, 0] + rng.normal(size=500)
@@ -366,8 +367,40 @@ def test_what_was_meant_to_end_early_is_not_reported(Estimator):
     for model in (judged, stopped, longer):
         with warnings.catch_warnings():
             # Worse than a constant they may be.
-            warnings.filterwarnings("ignore", "1 of 3 networks explain the rows")
+            warnings.filterwarnings("ignore", ".* than a constant does, by")
             assert model.fit(X, y).posterior_.converged
+
+
+@pytest.mark.parametrize("n", [50, 400])
+def test_an_ensemble_that_follows_noise_says_so(n, rng):
+    """Test rows say the same, and chains, which average over the noise, need no such warning."""
+    X, y = rng.normal(size=(n, 5)), rng.normal(size=n)
+    params = {"n_networks": 10, "max_iter": 500, "random_state": 0}
+    with pytest.warns(ConvergenceWarning, match="err more than a constant does"):
+        reg = BayesianMLPRegressor((50,), inference="ensemble", **params).fit(X, y)
+    assert reg.score(rng.normal(size=(2000, 5)), rng.normal(size=2000)) < -0.1
+    BayesianMLPRegressor((50,), **params).fit(X, y)
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+@pytest.mark.parametrize("size", [1e-6, 1e6])
+def test_columns_that_no_weight_can_match_are_warned_of(Estimator, size):
+    X, y = data(Estimator)
+    raw = small(Estimator, standardize=False)
+    for make in (np.asarray, sparse.csr_array):
+        with pytest.warns(UserWarning, match="the largest column of X is of size"):
+            fit_quietly(raw, make(size * X), y)
+    if Estimator is BayesianMLPRegressor:
+        with pytest.warns(UserWarning, match="the largest column of y is of size"):
+            fit_quietly(raw, X, size * y)
+    raw.fit(X, y)
+    small(Estimator).fit(size * X, y)
+
+
+def fit_quietly(model, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y)
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)

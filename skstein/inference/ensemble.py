@@ -25,6 +25,9 @@ _FOREVER = 2**62
 # On all kinds of data, 2 rows to 10,000, the defaults came to 0.3 at most, and to 0.07 from 50 rows
 # on; with 0.5 and more, classifiers were far from what longer training gave.
 _STRAIGHT = 0.5
+_OVERFITTED = (
+    1.25  # times a constant's squared errors, out of bag; R2 of test rows was negative there
+)
 
 
 class Ensemble(Engine):
@@ -63,7 +66,8 @@ class Ensemble(Engine):
     ConvergenceWarning
         If some networks diverge or die, which are left out, or all die. A dead network puts out the
         same for every row: all units of one of its layers are off, and no gradient gets past it.
-        If some bounce: their loss was more than ten times that of knowing nothing on the way.
+        If some bounce: their loss was more than ten times that of knowing nothing on the way. If
+        squared errors out of bag are larger than those of a constant by a quarter.
 
     Notes
     -----
@@ -178,9 +182,28 @@ class Ensemble(Engine):
                 break
         posterior = make_posterior()
         survivors().report()
-        if init is None and done == n_epochs:
-            self._judge(posterior, n_steps, patience)
+        if done == n_epochs:
+            if init is None:
+                self._judge(posterior, n_steps, patience)
+            self._compare_out_of_bag(posterior, target)
         return posterior
+
+    def _compare_out_of_bag(self, posterior, target):
+        """Warn of networks that err more than a constant where they were not trained."""
+        failed = not posterior.converged or any(state.bounced for state in posterior.state)
+        out_of_bag = target.n_noise and any(len(state.held_out) for state in posterior.state)
+        if failed or not out_of_bag:
+            return
+        constant = target.constant()[target.n_weights :]
+        ratio = np.mean(np.exp(posterior.particles[0, target.n_weights :] - constant))
+        if ratio > _OVERFITTED:
+            warnings.warn(
+                "on rows that they were not trained on, the networks err more than a constant "
+                f"does, by a factor of {ratio:.2g} in squared errors: where they follow the noise, "
+                "stop early, use fewer units, a prior of smaller scale, or chains.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
     def _judge(self, posterior, n_steps, patience):
         """Note whether training has come to its end."""
