@@ -5,7 +5,7 @@ import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from docutils.nodes import SkipNode
+from docutils.nodes import SkipNode, Text, math
 from sphinx_gallery.directives import depart_imgsg_html, imgsgnode, visit_imgsg_html
 
 import skstein
@@ -83,8 +83,21 @@ def protect_shapes(app, what, name, obj, options, lines):
     lines[:] = [re.sub(r"\((\w+_),", r"(``\1``,", line) for line in lines]
 
 
+def keep_marks(app, doctree, docname):
+    """A comma or full stop after a formula moves into it: it is not to begin the next line."""
+    for node in list(doctree.findall(math)):
+        place = node.parent.index(node) + 1
+        after = node.parent[place] if place < len(node.parent) else None
+        if isinstance(after, Text) and (mark := re.match(r"[,.;:!?)]+", after)):
+            node["mark"] = mark[0]
+            node.parent[place] = Text(after[mark.end() :])
+
+
 def inline_math(self, node):
-    self.body.append(mathml.inline(node.astext()))
+    formula = mathml.inline(node.astext())
+    if mark := node.get("mark"):
+        formula = f'<span class="with-mark">{formula}{mark}</span>'
+    self.body.append(formula)
     raise SkipNode
 
 
@@ -111,5 +124,6 @@ def setup(app):
     # Browsers draw MathML themselves; MathJax would have to be fetched when a page is read.
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     app.add_node(imgsgnode, html=(visit_figure, depart_figure), override=True)
+    app.connect("doctree-resolved", keep_marks)
     app.connect("autodoc-process-docstring", protect_shapes, priority=400)
     app.connect("autodoc-skip-member", skip_foreign_members)
