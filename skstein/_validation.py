@@ -49,10 +49,19 @@ def about(name):
         ) from error
 
 
-def check_sample_weight(sample_weight, X):
-    """Weights as float64 of shape (n,): ones for None, else finite, non-negative, not all zero."""
+def check_sample_weight(sample_weight, X, may_be_zero=False):
+    """Weights as float64 of shape (n,): ones for None, else finite and non-negative.
+
+    All of them are zero only if ``may_be_zero``.
+    """
     with about("sample_weight"):
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = _check_sample_weight(
+            sample_weight,
+            X,
+            dtype=np.float64,
+            ensure_non_negative=True,
+            allow_all_zero_weights=may_be_zero,
+        )
     check_magnitude(weights, "sample_weight", smallest=0.0)
     return weights
 

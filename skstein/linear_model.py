@@ -52,6 +52,10 @@ class _Scaling:
     y_center: float = 0.0
     y_scale: float = 1.0
 
+    @property
+    def standardize(self):
+        return self.scale is not None
+
 
 def _takes_further_rows(estimator):
     """Whether the engine can bring a posterior up to date; what `partial_fit` is there for."""
@@ -107,8 +111,23 @@ class _BayesianLinearModel(BayesianEstimator):
         check_magnitude(X, "X")
         return X, y
 
-    def _find_scaling(self, X, sample_weight, y=None):
-        """How features, and the outcome if given, are standardised."""
+    def _find_scaling(self, further, X, sample_weight, y=None):
+        """How features, and the outcome if given, are standardised; ``further`` rows as the first.
+
+        Raises
+        ------
+        ValueError
+            If parameters ask for another way than that of the first rows.
+        """
+        if further:
+            for name in ("fit_intercept", "standardize"):
+                before = getattr(self._scaling, name)
+                if getattr(self, name) != before:
+                    raise ValueError(
+                        f"{name}={before} of the rows before is that of the whole stream: set it "
+                        "back, or begin anew with fit."
+                    )
+            return self._scaling
         if not self.standardize:
             return _Scaling(self.fit_intercept)
         scaling = _Scaling(self.fit_intercept, *location_and_scale(X, sample_weight))
@@ -152,6 +171,7 @@ class _BayesianLinearModel(BayesianEstimator):
 
     def _learn(self, target, to_original, scaling, given, further):
         """Find the posterior of a target, or bring it up to date with ``further`` rows."""
+        target.n_weightless = len(given[1]) - target.n_rows
         learn = self._update if further else self._infer
         return learn(target, to_original, *given, _scaling=scaling)
 
@@ -373,7 +393,7 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         The posterior is that of all rows so far, up to sampling error; the rows are not kept. The
         first call is a fit, and what it standardises by stays. After `fit`, the rows of the fit are
         the first ones; a later `fit` begins anew. Needs ``inference="pmd"``, whose ``n_total``
-        allows for further passes over the same rows.
+        allows for further passes over the same rows; rows of weight zero count as rows.
 
         Parameters
         ----------
@@ -389,7 +409,8 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         Raises
         ------
         ValueError
-            If a parameter, X, y or the weights are invalid, or the rows go beyond ``n_total``.
+            If a parameter, X, y or the weights are invalid, the rows go beyond ``n_total``, or
+            priors or the standardisation are not those of the rows before.
 
         Warns
         -----
@@ -416,8 +437,9 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         with about("y"):
             y = y.astype(np.float64)
         check_magnitude(y, "y")
-        X, y, sample_weight = drop_weightless(X, y, check_sample_weight(sample_weight, X))
-        scaling = self._scaling if further else self._find_scaling(X, sample_weight, y)
+        weights = check_sample_weight(sample_weight, X, may_be_zero=further)
+        X, y, sample_weight = drop_weightless(X, y, weights)
+        scaling = self._find_scaling(further, X, sample_weight, y)
         target = LinearTarget(
             X,
             (y - scaling.y_center) / scaling.y_scale,
@@ -534,7 +556,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         The posterior is that of all rows so far, up to sampling error; the rows are not kept. The
         first call is a fit, and what it standardises by stays. After `fit`, the rows of the fit are
         the first ones; a later `fit` begins anew. Needs ``inference="pmd"``, whose ``n_total``
-        allows for further passes over the same rows.
+        allows for further passes over the same rows; rows of weight zero count as rows.
 
         Parameters
         ----------
@@ -554,7 +576,8 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         ------
         ValueError
             If a parameter, X, y or the weights are invalid, the classes are not given or change,
-            ``class_weight="balanced"``, or the rows go beyond ``n_total``.
+            ``class_weight="balanced"``, the rows go beyond ``n_total``, or priors or the
+            standardisation are not those of the rows before.
 
         Warns
         -----
@@ -596,7 +619,8 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         further = stream and hasattr(self, "posterior_")
         X, y = self._validated(X, y, further)
         check_classification_targets(y)
-        X, y, sample_weight = drop_weightless(X, y, check_sample_weight(sample_weight, X))
+        weights = check_sample_weight(sample_weight, X, may_be_zero=further)
+        X, y, sample_weight = drop_weightless(X, y, weights)
         present, codes = np.unique(y, return_inverse=True)
         self.classes_ = present if classes is None else classes
         if len(self.classes_) < 2:
@@ -616,7 +640,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
                 f"class_weight must be positive and at most {LARGEST:g}, got {self.class_weight!r}."
             )
         sample_weight = sample_weight * class_weight[codes]
-        scaling = self._scaling if further else self._find_scaling(X, sample_weight)
+        scaling = self._find_scaling(further, X, sample_weight)
         target = self._make_target(X, codes, self._target_options(scaling, sample_weight))
         target = self._with_factors(target)
         if stream and not further:

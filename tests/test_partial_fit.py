@@ -153,6 +153,44 @@ def test_weights_equal_repetition_in_a_stream(case, rng):
 
 @every_case
 @quiet
+def test_rows_without_weight_are_seen_and_say_nothing(case, rng):
+    """The same as without them; with `n_total`, passes end where the rows do."""
+    X, y = data(case, 400, rng)
+    weights = (np.arange(400) % 2).astype(float)
+    weights[200:300] = 0.0  # a chunk of its own
+    y[weights == 0.0] = y[0]
+    rows = np.flatnonzero(weights)
+    given, without = make(case, n_total=400), make(case, n_total=len(rows))
+    for _ in range(2):
+        feed(given, X, y, [0, 200, 300, 350, 400], weights)
+        feed(without, X[rows], y[rows], np.searchsorted(rows, [0, 200, 350, 400]))
+    assert given.posterior_.diagnostics["n_seen"] == 800
+    assert given.posterior_.diagnostics["posterior_power"] == 1.0  # the second pass is complete
+    assert_array_equal(given.posterior_.particles, without.posterior_.particles)
+    assert_array_equal(given.posterior_.weights, without.posterior_.weights)
+
+
+@every_case
+@quiet
+def test_a_chunk_without_weight_is_nothing_but_not_the_first_one(case, rng):
+    X, y = data(case, 200, rng)
+    options = {} if case == "linear" else {"classes": np.unique(y)}
+    with pytest.raises(ValueError, match="at least one non-zero number"):
+        make(case).partial_fit(X, y, sample_weight=np.zeros(200), **options)
+    model = feed(make(case, n_total=400), X, y, [0, 200])
+    before = model.posterior_.particles
+    for storage in (np.asarray, sparse.csr_array):
+        model.partial_fit(storage(X[:100]), y[:100], sample_weight=np.zeros(100))
+        assert_array_equal(model.posterior_.particles, before)
+    assert model.posterior_.diagnostics["n_seen"] == 400
+    # The next pass may end with such a chunk.
+    model.partial_fit(X, y).partial_fit(X, y, sample_weight=np.zeros(200))
+    assert model.posterior_.diagnostics["n_seen"] == 800
+    assert not np.array_equal(model.posterior_.particles, before)
+
+
+@every_case
+@quiet
 def test_sparse_chunks_are_dense_ones(case, rng):
     X, y = data(case, 400, rng)
     X[rng.random(X.shape) < 0.5] = 0.0
@@ -274,6 +312,31 @@ def test_a_posterior_of_another_engine_is_not_gone_on_from(rng):
     with pytest.raises(ValueError, match="was not made by PMD, which cannot go on from it"):
         model.partial_fit(X, y)
     model.fit(X, y).partial_fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("Estimator", "changed", "named"),
+    [
+        (BayesianLogisticRegression, {"prior__scale": 0.01}, "the prior is not the one"),
+        (BayesianLogisticRegression, {"prior": "laplace"}, "the prior is not the one"),
+        (BayesianProbitRegression, {"intercept_prior__scale": 1.0}, "the prior is not the one"),
+        (BayesianLinearRegression, {"noise_scale": 3.0}, "the prior is not the one"),
+        (BayesianLinearRegression, {"standardize": False}, "standardize=True of the rows before"),
+        (BayesianProbitRegression, {"fit_intercept": False}, "fit_intercept=True of the rows"),
+    ],
+)
+@quiet
+def test_what_the_first_rows_have_fixed_cannot_change(Estimator, changed, named, rng):
+    case = "linear" if Estimator is BayesianLinearRegression else "logistic"
+    X, y = data(case, 200, rng)
+    model = Estimator(PMD(100, n_sweeps=5, max_iter=2), prior="normal", random_state=0)
+    feed(model, X, y, [0, 100])
+    before, params = model.posterior_, model.get_params(deep=False)
+    with pytest.raises(ValueError, match=f"^{named}"):
+        feed(model.set_params(**changed), X, y, [100, 200])
+    assert model.posterior_ is before
+    feed(model.set_params(**params), X, y, [100, 200])
+    model.set_params(**changed).fit(X, y)
 
 
 @quiet

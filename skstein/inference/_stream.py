@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._probe import Probe
 from ..posterior import ParticlePosterior
 from ._kde import defensive_draws
 from ._mirror import LEAST_ESS, MAX_PIECES, WeightedParticles, bayes_step
@@ -46,6 +47,10 @@ class Stream:
     power : float
         Of the likelihood, reached for the rows of the first call.
     history : dict of str to ndarray
+    problems : list of str
+        What there is to warn of.
+    prior : Probe or None
+        Of the rows' prior, in the same coordinates; None for a target that has none to itself.
     again : WeightedParticles or None
         Of a further pass that is under way.
     log_likelihood : ndarray of shape (m,) or None
@@ -60,6 +65,7 @@ class Stream:
     power: float
     history: dict
     problems: list
+    prior: Probe | None
     again: WeightedParticles | None = None
     log_likelihood: np.ndarray | None = None
 

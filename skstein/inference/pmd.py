@@ -28,6 +28,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from .._probe import Probe
 from .._validation import HasMethods, Interval, StrOptions
 from ..posterior import ParticlePosterior
 from ..targets import supports
@@ -262,7 +263,17 @@ class PMD(Engine):
                 f"{m} particles are few for a start from the prior in {dim} coordinates: raise "
                 f'n_particles to {_PER_COORDINATE * dim}, or use init="laplace"'
             )
-        stream = Stream((state,), target.bijection, rng, n, t, power, history.arrays(), problems)
+        stream = Stream(
+            (state,),
+            target.bijection,
+            rng,
+            n + target.n_weightless,
+            t,
+            power,
+            history.arrays(),
+            problems,
+            Probe.of(target.log_prior, state.theta) if supports(target, "log_prior") else None,
+        )
         return stream.posterior(memory=memory)
 
     def update(self, target, stream, *, map=map):
@@ -284,21 +295,29 @@ class PMD(Engine):
         Raises
         ------
         ValueError
-            If the rows begin in one pass over ``n_total`` rows and end in the next.
+            If the prior is another, or the rows begin in one pass over ``n_total`` rows and end in
+            the next.
         """
         self._require_enough(target.dim, N_PARTS)
-        seen_before, left = self._place(stream.n_seen, target.n_rows)
+        known = stream.prior is not None and supports(target, "log_prior")
+        if known and not stream.prior.matches(target.log_prior):
+            raise ValueError(
+                "the prior is not the one that the rows before were taken in with: go on with the "
+                "same prior, or begin anew."
+            )
+        n_rows = target.n_rows + target.n_weightless
+        seen_before, left = self._place(stream.n_seen, n_rows)
         stream = stream.copy()
 
         def log_likelihood(theta):
             return in_chunks(map, target.log_likelihood, theta, target.n_rows)
 
         if seen_before:
-            m, last = self.n_weighted or self.n_particles, target.n_rows == left
+            m, last = self.n_weighted or self.n_particles, n_rows == left
             stream.take_again(log_likelihood, target.log_prior, m, last)
-        else:
+        elif target.n_rows:
             stream.take(log_likelihood, self.n_particles, self.min_ess, self._draws)
-        stream.count(target.n_rows)
+        stream.count(n_rows)
         return stream.posterior(mc_error=stream.mc_error())
 
     def _place(self, n_seen, n_rows):

@@ -45,6 +45,8 @@ class Target:
         Number of coordinates.
     n_rows : int or None
         Number of data rows; None when there is no data.
+    n_weightless : int
+        Rows that were left out because they have no weight; a stream counts them among those seen.
     names : tuple of str
         A name for each coordinate.
     stochastic : bool
@@ -57,6 +59,7 @@ class Target:
     """
 
     n_rows = None
+    n_weightless = 0
     stochastic = False
     batch_size = None
     held_out = None

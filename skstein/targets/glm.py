@@ -176,7 +176,7 @@ class RegressionTarget(Target):
                 total += terms
             if score:
                 gradient += design.pull(residual.reshape(m * k, -1), block)
-        factor = self.n_rows / n
+        factor = 1.0 if rows is None else self.n_rows / n  # there may be no rows at all
         return factor * total, None if gradient is None else factor * gradient.reshape(m, -1)
 
     def log_likelihood(self, theta, rows=None):

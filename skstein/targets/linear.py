@@ -67,7 +67,8 @@ class LinearTarget(RegressionTarget):
         self._gram = None
         if self.n_columns <= _GRAM_UP_TO:
             blocks = self._blocks(16 * self.dim)
-            self._gram = sum(self.design.gram(self.weights[rows], rows) for rows in blocks)
+            grams = (self.design.gram(self.weights[rows], rows) for rows in blocks)
+            self._gram = sum(grams, np.zeros((self.n_columns, self.n_columns)))
         # Sums of squares are taken about a ridge solution, where they do not cancel.
         self._center = np.zeros(self.n_columns)
         self._center = self._ridge_solution()
@@ -134,7 +135,7 @@ class LinearTarget(RegressionTarget):
             weight += weights.sum()
             rss += residual**2 @ weights
             moment += self.design.pull(weights * residual, block)
-        factor = self.n_rows / n
+        factor = 1.0 if rows is None else self.n_rows / n  # there may be no rows at all
         return factor * weight, factor * rss, factor * moment
 
     def log_prior(self, theta):

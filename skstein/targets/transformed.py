@@ -26,7 +26,7 @@ class Transformed(Target):
     def __init__(self, target, bijection, start=None):
         self.target, self.bijection, self.start = target, bijection, start
         self.dim, self.n_rows, self.stochastic = target.dim, target.n_rows, target.stochastic
-        self.batch_size = target.batch_size
+        self.batch_size, self.n_weightless = target.batch_size, target.n_weightless
         held_out = getattr(target, "held_out", None)
         self.held_out = None if held_out is None else Transformed(held_out, bijection)
         for part in ("score", "hessian", "log_prior", "sample_prior", "pointwise_log_likelihood"):

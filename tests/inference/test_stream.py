@@ -205,5 +205,9 @@ def test_what_cannot_be_updated_is_refused(rng, seed):
     density = LogDensity(lambda theta: -0.5 * (theta**2).sum(1), dim=3)
     with pytest.raises(ValueError, match="without n_rows has no rows"):
         update(posterior, density, engine)
+    tighter = NormalMean(x[100:200])
+    tighter.log_prior = lambda theta: -(theta**2).sum(axis=1)
+    with pytest.raises(ValueError, match="the prior is not the one that the rows before were"):
+        update(posterior, tighter, engine)
     with pytest.raises(ValueError, match=r"n_particles=8 must exceed 2 times .* \(4\)"):
         update(posterior, piece, PMD(8))

@@ -1,0 +1,51 @@
+"""A log density known by a few of its values, which tell it from another one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+_FEW = 10
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The values of a log density at a few points.
+
+    Parameters
+    ----------
+    points : ndarray of shape (k, dim)
+    values : ndarray of shape (k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein._probe import Probe
+    >>> probe = Probe.of(lambda theta: -np.sum(theta**2, axis=1), np.eye(3))
+    >>> probe.matches(lambda theta: -np.sum(theta**2, axis=1))
+    True
+    >>> probe.matches(lambda theta: -np.sum(theta**4, axis=1) / 2)
+    False
+    """
+
+    points: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, log_density, theta, values=None):
+        """At the first rows of ``theta``; ``values`` of all rows are taken where they are known."""
+        points = theta[:_FEW].copy()
+        return cls(points, log_density(points) if values is None else values[:_FEW])
+
+    def matches(self, log_density):
+        """Whether ``log_density(theta)`` has these values, up to rounding."""
+        return np.allclose(self.values, log_density(self.points), rtol=1e-7, atol=1e-6)
+
+    def pushed(self, bijection):
+        """The same density in the coordinates ``bijection.forward(points)``."""
+        values = self.values - bijection.log_det(self.points)
+        return Probe(bijection.forward(self.points), values)
+
+    def pulled(self, bijection):
+        """The same density before ``bijection``; the inverse of `pushed`."""
+        points = bijection.inverse(self.points)
+        return Probe(points, self.values + bijection.log_det(points))
