@@ -280,7 +280,7 @@ def update(posterior, target, inference="pmd", *, n_jobs=None):
     Raises
     ------
     ValueError
-        If the engine cannot be updated, or the posterior is none of its own.
+        If the engine cannot be updated, the posterior is none of its own, or the prior is another.
 
     Warns
     -----
