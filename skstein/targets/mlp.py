@@ -30,7 +30,7 @@ from .base import Target
 _METRIC_ROWS = 2000  # of which curvature is measured
 _FIRST_ROWS = 100  # on which almost every network shows that it is alive
 # On noise of all kinds, with few rows or many, losses on the way were up to 3 times the usual; with
-# thirty times the default rates they were tens to thousands of times that.
+# thirty times the default rate of regressors, or 300 of classifiers, 10 to thousands of times that.
 _BOUNCE = 10.0
 
 
