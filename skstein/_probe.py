@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_FEW = 10
+FEW = 10
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Probe:
     values: np.ndarray
 
     @classmethod
-    def of(cls, log_density, theta, values=None):
-        """At the first rows of ``theta``; ``values`` of all rows are taken where they are known."""
-        points = theta[:_FEW].copy()
-        return cls(points, log_density(points) if values is None else values[:_FEW])
+    def of(cls, log_density, theta):
+        """At the first rows of ``theta``."""
+        points = theta[:FEW].copy()
+        return cls(points, log_density(points))
 
     def matches(self, log_density):
         """Whether ``log_density(theta)`` has these values, up to rounding."""

@@ -105,6 +105,8 @@ class ParticlePosterior:
         Whether the engine's own criterion was met.
     whitening : bijection, default=None
         From whitened coordinates to these; `ksd` and `thin` use it.
+    probe : Probe, default=None
+        A few log densities, by which a warm start knows the target where ``log_densities`` is None.
     state : object, default=None
         What the engine needs to go on from here; None if particles are enough.
 
@@ -130,6 +132,7 @@ class ParticlePosterior:
         n_iter=1,
         converged=True,
         whitening=None,
+        probe=None,
         state=None,
     ):
         self.particles = np.ascontiguousarray(particles, dtype=float)
@@ -145,6 +148,7 @@ class ParticlePosterior:
         self.n_iter = n_iter
         self.converged = converged
         self.whitening = whitening
+        self.probe = probe
         self.state = state
 
     def __repr__(self):
@@ -385,6 +389,7 @@ class ParticlePosterior:
             log_densities=log_densities,
             scores=scores,
             whitening=None if self.whitening is None else Chain(bijection, self.whitening),
+            probe=None if self.probe is None else self.probe.pushed(bijection),
         )
 
     def pulled(self, bijection):
@@ -405,7 +410,11 @@ class ParticlePosterior:
         if log_densities is not None:
             log_densities = log_densities + bijection.log_det(particles)
         return ParticlePosterior(
-            particles, self.weights, log_densities=log_densities, state=self.state
+            particles,
+            self.weights,
+            log_densities=log_densities,
+            probe=None if self.probe is None else self.probe.pulled(bijection),
+            state=self.state,
         )
 
     def _with(self, **changes):

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from skstein import BayesianLinearRegression, BayesianLogisticRegression, LogDensity, infer
-from skstein.inference import ENGINES, FWSS, SVGD, KSDThinnedMCMC
+from skstein.inference import ENGINES, FWSS, PMD, PMFVB, SVGD, KSDThinnedMCMC
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -126,6 +126,52 @@ def test_other_data_are_refused(engine, data):
         model.fit(X[:, :-1], y)
     with pytest.raises(ValueError, match="the log density is not the one"):
         model.set_params(prior__scale=0.5).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        PMD(1001, n_sweeps=5, max_iter=2),
+        PMFVB(50, batch_size=20),
+        KSDThinnedMCMC(1001, sampler="sgld", n_draws=300, max_draws=300),
+    ],
+)
+@quiet
+def test_other_data_are_refused_where_few_log_densities_are_known(engine, data):
+    """Of more particles than log densities are worth, which a pickle and a copy keep too."""
+    X, y = data[0] * [1.0, 2.0, 3.0] + 5.0, data[1]
+    model = BayesianLogisticRegression(engine, prior="normal", random_state=0, warm_start=True)
+    model = pickle.loads(pickle.dumps(model.fit(X, y)))
+    assert len(model.posterior_) > 1000 and model.posterior_.log_densities is None
+    params, before = model.get_params(deep=False), model.posterior_
+    for changed in ({"prior__scale": 0.5}, {"standardize": False}, {"class_weight": "balanced"}):
+        with pytest.raises(ValueError, match="the log density is not the one"):
+            model.set_params(**changed).fit(X, y)
+        model.set_params(**params)
+    for others in ((X, 1 - y), (2.0 * X, y), (X[:-1], y[:-1])):
+        with pytest.raises(ValueError, match="the log density is not the one"):
+            model.fit(*others)
+    assert model.posterior_ is before
+    model.fit(X, y)
+
+
+@quiet
+def test_early_stopping_goes_on_with_the_same_rows_set_aside(data):
+    """Drawn anew they would make another posterior, and leak what was learnt of them."""
+    X, y = data
+    engine = PMFVB(50, max_iter=60, early_stopping=True)
+    model = BayesianLogisticRegression(engine, warm_start=True)  # without a seed
+    model.fit(X, y)
+    aside = model.posterior_.state.mask
+    assert aside.sum() == round(0.1 * len(y))
+    model = pickle.loads(pickle.dumps(model)).fit(X, y)
+    assert_array_equal(model.posterior_.state.mask, aside)
+    with pytest.raises(ValueError, match=r"prior and rows set aside \(early_stopping\), or start"):
+        model.set_params(inference__validation_fraction=0.3).fit(X, y)
+    with pytest.raises(ValueError, match=r"prior and rows set aside \(early_stopping\), or start"):
+        model.set_params(inference__validation_fraction=0.1).fit(X, 1 - y)
+    once = BayesianLogisticRegression(engine, random_state=0).fit(X, y)
+    assert once.posterior_.state is None
 
 
 @quiet
