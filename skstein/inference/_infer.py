@@ -12,6 +12,7 @@ from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 
 from .._parallel import make_map, one_thread
+from .._probe import FEW, Probe
 from .._random import as_generator
 from .._validation import about
 from ..posterior import ParticlePosterior
@@ -87,22 +88,41 @@ class Frame:
     one_sided: np.ndarray
 
 
-def _hold_out(target, fraction, rng):
-    """The target of part of its rows, with the others as ``held_out``."""
+@dataclass
+class HeldOut:
+    """Which rows early stopping has set aside, for a run that goes on from there.
+
+    Attributes
+    ----------
+    mask : ndarray of bool, shape (n,)
+    """
+
+    mask: np.ndarray
+
+
+def _hold_out(target, fraction, rng, state=None):
+    """The target of part of its rows, with the others as ``held_out``; and which those are.
+
+    They are those of ``state``, what an earlier run has left, where it has set as many aside.
+    """
     if not (supports(target, "take") and supports(target, "pointwise_log_likelihood")):
         raise ValueError(
             "early_stopping=True sets rows aside, which this target does not allow (take); use "
             "early_stopping=False."
         )
-    order, count = rng.permutation(target.n_rows), round(fraction * target.n_rows)
-    if not 0 < count < target.n_rows:
+    n, count = target.n_rows, round(fraction * target.n_rows)
+    if not 0 < count < n:
         raise ValueError(
-            f"validation_fraction={fraction:g} of {target.n_rows} rows sets {count} aside; at "
+            f"validation_fraction={fraction:g} of {n} rows sets {count} aside; at "
             "least one row has to be, and one has to remain."
         )
-    kept = target.take(np.sort(order[count:]))
-    kept.held_out = target.take(np.sort(order[:count]))
-    return kept
+    mask = np.zeros(n, dtype=bool)
+    mask[rng.permutation(n)[:count]] = True
+    if isinstance(state, HeldOut) and len(state.mask) == n and state.mask.sum() == count:
+        mask = state.mask
+    kept = target.take(np.flatnonzero(~mask))
+    kept.held_out = target.take(np.flatnonzero(mask))
+    return kept, HeldOut(mask)
 
 
 def find_frame(target):
@@ -225,8 +245,10 @@ def infer(
     # Where an engine strays into overflow its steps are rejected; what is left is refused below.
     overflow_allowed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     with one_thread(), overflow_allowed, progress:
+        held_out = None
         if getattr(engine, "early_stopping", False):
-            target = _hold_out(target, engine.validation_fraction, rng)
+            state = None if previous is None else previous.state
+            target, held_out = _hold_out(target, engine.validation_fraction, rng, state)
         frame = find_frame(target) if supports(target, "score") else None
         working = _wrap(target, engine, frame)
         if init is not None:
@@ -246,6 +268,10 @@ def infer(
                 "scale the features."
             )
         _require_density(posterior, name)
+        if posterior.log_densities is None:
+            posterior.probe = Probe.of(target.log_density, posterior.particles)
+        if held_out is not None:
+            posterior.state = held_out
         posterior.whitening = None if frame is None else frame.bijection
         if frame is not None:
             start = None
@@ -330,15 +356,18 @@ def _equally_weighted(posterior):
 
 def _require_same_density(previous, target):
     """Refuse to go on from particles of another density; a few values tell."""
-    if previous.log_densities is None:
+    probe = previous.probe
+    if previous.log_densities is not None:
+        probe = Probe(previous.particles[:FEW], previous.log_densities[:FEW])
+    if probe is None or probe.matches(target.log_density):
         return
-    few = slice(0, 10)
-    before, now = previous.log_densities[few], target.log_density(previous.particles[few])
-    if not np.allclose(before, now, rtol=1e-7, atol=1e-6):
-        raise ValueError(
-            "warm start: the log density is not the one that the earlier posterior was made for; "
-            "go on with the same data, weights and prior, or start anew (warm_start=False)."
-        )
+    same = "data, weights and prior"
+    if target.held_out is not None:
+        same = "data, weights, prior and rows set aside (early_stopping)"
+    raise ValueError(
+        "warm start: the log density is not the one that the earlier posterior was made for; "
+        f"go on with the same {same}, or start anew (warm_start=False)."
+    )
 
 
 def _wrap(target, engine, frame):
