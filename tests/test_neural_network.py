@@ -626,7 +626,7 @@ def test_a_fit_warns_of_nothing():
         warnings.simplefilter("error")
         for Estimator, engine in CASES:
             X, y = data(Estimator)
-            Estimator((4,), inference=engine, n_networks=10).fit(X, y)
+            Estimator((4,), inference=engine, n_networks=4).fit(X, y)
 
 
 # In the plane of a curve.
