@@ -99,9 +99,9 @@ plt.show()
 # From the prior the first batches leave few particles with any weight. What is drawn anew around
 # them is spread wide enough to go on, but the recursion contracts faster than it finds its way:
 # means end one and a half standard deviations from where they belong, some of them four, and too
-# sure of it. From the normal approximation at the mode (Laplace), the default for models that have
-# scores, PMD follows for one pass the rows that it has met, and ends with the error of a thousand
-# independent draws, 0.03.
+# sure of it. From the normal approximation at the mode (Laplace), the default beyond ten
+# coordinates where there are scores, PMD follows for one pass the rows that it has met, and ends
+# with the error of a thousand independent draws, 0.03.
 #
 # Digits it is not sure of
 # ------------------------
