@@ -20,12 +20,12 @@ from ._parallel import make_map
 from ._random import as_generator
 from ._topics import TopicParticles, TopicPosterior, document_blocks, log_bounds, proportions
 from ._validation import Interval, StrOptions, validated
+from .inference._mirror import LEAST_POWER
 
 __all__ = ["LatentDirichletAllocation", "TopicPosterior"]
 
 _NEGLIGIBLE = 1e-12  # weight of a particle that is left out of predictions
 _MOST_WORDS = 1e15  # whole numbers beyond are not exact in float64
-_LEAST_POWER = 0.95  # of the likelihood
 
 
 class LatentDirichletAllocation(
@@ -269,7 +269,7 @@ class LatentDirichletAllocation(
             )
         else:
             posterior = particles.posterior()
-        if particles.power < _LEAST_POWER:
+        if particles.power < LEAST_POWER:
             warnings.warn(
                 f"{type(self).__name__} has reached only a power of {particles.power:.2f} of the "
                 "likelihood, so that pseudo-counts are too small: raise max_iter or n_sweeps.",

@@ -53,13 +53,12 @@ from ._validation import (
     check_magnitude,
     validated,
 )
+from .inference._mirror import LEAST_POWER, WeightedParticles, mirror_step
 from .inference.base import BATCH_SIZE, History
-from .inference.pmd import WeightedParticles, mirror_step
 from .posterior import ParticlePosterior
 
 _EPS = np.finfo(np.float64).eps
 _MOST_WEIGHT = 0.9  # of one particle, beyond which it stands alone
-_LEAST_POWER = 0.95  # of the likelihood
 _N_NODES = 20  # of the quadrature over the process where its outcome is transformed
 
 
@@ -445,7 +444,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                 "predictions rest on it alone: raise n_inducing until the sets explain the data "
                 "equally well."
             )
-        if power < _LEAST_POWER:
+        if power < LEAST_POWER:
             _warn(
                 f"only a power of {power:.2f} of the likelihood was reached, so that the posterior "
                 "is too wide: raise max_iter, or leave step_size to its default."

@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from ._classes import class_codes, stream_classes
 from ._columns import constant_columns, drop_weightless, location_and_scale
 from ._estimator import BayesianClassifierMixin, BayesianEstimator, BayesianRegressorMixin
 from ._validation import (
@@ -601,17 +602,8 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
                 'class_weight="balanced" needs all rows at once; give partial_fit the weights as a '
                 "dict."
             )
-        fitted = hasattr(self, "posterior_")
-        if classes is not None:
-            classes = np.unique(classes)
-            if fitted and not np.array_equal(classes, self.classes_):
-                raise ValueError(
-                    f"classes={classes.tolist()} are not those of the rows before, "
-                    f"{self.classes_.tolist()}."
-                )
-        elif not fitted:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        return self._take(X, y, sample_weight, self.classes_ if fitted else classes)
+        before = self.classes_ if hasattr(self, "posterior_") else None
+        return self._take(X, y, sample_weight, stream_classes(classes, before))
 
     def _take(self, X, y, sample_weight, classes=None):
         given = X, y, sample_weight
@@ -621,17 +613,9 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         check_classification_targets(y)
         weights = check_sample_weight(sample_weight, X, may_be_zero=further)
         X, y, sample_weight = drop_weightless(X, y, weights)
-        present, codes = np.unique(y, return_inverse=True)
-        self.classes_ = present if classes is None else classes
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs at least two classes in y, among the samples of "
-                f"positive weight; got only one class: {self.classes_.tolist()[0]!r}."
-            )
-        unknown = np.setdiff1d(present, self.classes_)
-        if len(unknown):
-            raise ValueError(f"y holds classes that are not in classes: {unknown.tolist()}.")
-        codes = np.searchsorted(self.classes_, present)[codes]
+        classes = np.unique(y) if classes is None else classes
+        codes = class_codes(y, classes, type(self).__name__)
+        self.classes_ = classes
         class_weight = compute_class_weight(
             self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
         )
@@ -644,7 +628,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         target = self._make_target(X, codes, self._target_options(scaling, sample_weight))
         target = self._with_factors(target)
         if stream and not further:
-            absent = np.setdiff1d(self.classes_, present).tolist()
+            absent = np.setdiff1d(self.classes_, y).tolist()
             self._begins_stream(X, target.dim, f"no sample of classes {absent}" if absent else "")
         offset, matrix, inverse = self._to_original_scale(scaling)
         k = self._n_predictors

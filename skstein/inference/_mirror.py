@@ -14,6 +14,7 @@ from ._kde import grouped_draws, systematic
 MAX_PIECES = 300
 _NEGLIGIBLE = 1e-3  # share of a step that may be left out when kernels keep it from being completed
 LEAST_ESS = 0.1  # of weighted particles, below which to complain
+LEAST_POWER = 0.95  # of the likelihood, below which to complain
 
 
 class WeightedParticles:

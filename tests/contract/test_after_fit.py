@@ -138,3 +138,13 @@ def test_a_number_of_draws_is_a_positive_integer(fits, Estimator, n_samples):
     for call in calls:
         with pytest.raises(ValueError, match="n_samples must be a positive integer, got"):
             call()
+
+
+@pytest.mark.parametrize("Estimator", [BayesianLogisticRegression, BayesianProbitRegression])
+def test_labels_that_are_refused_leave_the_classes(Estimator):
+    model, X = fitted(Estimator)
+    classes, before = model.classes_, model.predict(X)
+    with pytest.raises(ValueError, match="needs at least two classes in y"):
+        model.fit(X, np.full(len(X), "a"))
+    assert_array_equal(model.classes_, classes)
+    assert_array_equal(model.predict(X), before)
