@@ -1,5 +1,6 @@
 """After `fit`: new parameters are for the next one, and what is asked of this one is checked."""
 
+import pickle
 from functools import partial
 
 import numpy as np
@@ -72,15 +73,15 @@ def predictions(model, X):
     return said + draws + ([model.predict_proba(X)] if is_classifier(model) else [])
 
 
-def fitted(Estimator):
+def fitted(Estimator, n_rows=40, **params):
     """A fit, and what it is asked of."""
     rng = np.random.default_rng(0)
-    model = Estimator(random_state=0, **FITS[Estimator])
+    model = Estimator(random_state=0, **FITS[Estimator], **params)
     if Estimator is LatentDirichletAllocation:
-        X = rng.poisson(1.0, (20, 8))
+        X = rng.poisson(1.0, (n_rows, 8))
         return model.fit(X), X
-    X = rng.normal(1.0, 2.0, (40, 3))
-    y = 10.0 + X[:, 0] + rng.normal(size=40)
+    X = rng.normal(1.0, 2.0, (n_rows, 3))
+    y = 10.0 + X[:, 0] + rng.normal(size=n_rows)
     if Estimator is StochasticVolatility:
         return model.fit(y - y.mean()), y[:5] - y.mean()
     return model.fit(X, np.digitize(y, [10.5, 11.5]) if is_classifier(model) else y), X
@@ -89,6 +90,14 @@ def fitted(Estimator):
 @pytest.fixture(scope="module")
 def fits():
     return {Estimator: fitted(Estimator) for Estimator in FITS}
+
+
+@pytest.mark.parametrize("Estimator", sorted(FITS.keys() - {StochasticVolatility}, key=str))
+def test_a_pickle_holds_no_rows(Estimator):
+    """It does not grow with them, beyond those that the Gaussian process is said to keep."""
+    params = {"n_optimizer_samples": 20} if Estimator is SparseGPRegressor else {}
+    sizes = [len(pickle.dumps(fitted(Estimator, n_rows, **params)[0])) for n_rows in (40, 400)]
+    assert sizes[1] < sizes[0] + 360
 
 
 def another(name, value):
