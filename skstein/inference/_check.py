@@ -8,11 +8,17 @@ particles (SVGD, FWSS) satisfy them when they are wrong, as they do when stopped
 and all that stay near their start, are compared with draws from there that importance weights
 carry to the posterior: in few coordinates these tell where the particles should be, in many at
 least how far the posterior is from the start.
+
+Last, each particle may move along the ray on which it lies, from the mode outwards, to where the
+density on that ray says: a move that leaves the posterior as it is. If it leads particles outwards
+on average they lie too near the mode, as those do that cannot follow a heavy tail.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.special import softmax
 
 from ..posterior import weighted_quantile
 
@@ -25,9 +31,13 @@ MAX_MISMATCH = 1.2
 MIN_EFFICIENCY = 0.4
 MAX_SHIFT = 0.1  # of the share of particles below a quantile
 MAX_STRETCH = 0.2  # of the logarithm of the distance between the 10 and 90 % points
+MAX_RADIAL_SHIFT = 0.07  # of the logarithm of the distance from the mode
+_N_RAYS, _FEW_RAYS = 101, 31  # the latter where rows are many
+_RADII = np.linspace(-np.log(4.0), np.log(4.0), 16)  # logarithms, in units of the median radius
+_FINE = np.linspace(_RADII[0], _RADII[-1], 151)
 _LEVELS = np.array([0.1, 0.5, 0.9])
 _COMPARED_UP_TO = 10  # coordinates, beyond which the error of importance weights is not known
-_CHEAP_UP_TO = 10_000  # rows, of which a density costs little: then more draws see smaller misses
+_CHEAP_UP_TO = 10_000  # rows, of which a density costs little: then more of them see smaller misses
 
 
 class StartDraws:
@@ -110,6 +120,66 @@ class StartDraws:
         too_far = np.linalg.norm([MAX_SHIFT, 0.5 * error, coarse])
         too_wide = np.linalg.norm([MAX_STRETCH, error, 4.0 * coarse])
         return (shift > too_far) | ~(stretch <= too_wide)
+
+
+def radial_shift(target, z, weights):
+    """How far particles lie too near the mode, or too far from it.
+
+    On the ray through a particle, direction fixed, the radius r has the density
+    ``r^(d - 1) p(r u)``. It is tabulated between a quarter of the particles' median radius and four
+    times as much, and interpolated; rays on which it is not finite are left out.
+
+    Parameters
+    ----------
+    target : Transformed
+        In whitened coordinates, with the mode at 0.
+    z : ndarray of shape (m, dim)
+        Particles in them.
+    weights : ndarray of shape (m,)
+
+    Returns
+    -------
+    float
+        The mean change of the logarithm of the radius in such a move, positive outwards; 0 where it
+        does not matter or is below three standard errors.
+    """
+    n_rays = _N_RAYS if (target.n_rows or 0) <= _CHEAP_UP_TO else _FEW_RAYS
+    rank = (np.arange(n_rays) + 0.5) / n_rays
+    z = z[np.minimum(np.searchsorted(np.cumsum(weights), rank), len(z) - 1)]
+    radius = np.linalg.norm(z, axis=1)
+    unit = np.median(radius)
+    with np.errstate(divide="ignore"):
+        before = np.log(radius / unit)
+    inside = np.abs(before) <= _RADII[-1]
+    rays = (unit * z / radius[:, None])[inside]
+    points = rays[:, None, :] * np.exp(_RADII)[:, None]
+    found = target.log_density(points.reshape(-1, z.shape[1])).reshape(len(rays), len(_RADII))
+    shift = _mean_log_radius(found + z.shape[1] * _RADII, z.shape[1]) - before[inside]
+    shift = shift[np.isfinite(shift)]
+    if len(shift) < n_rays // 4:
+        return 0.0
+    mean, error = shift.mean(), shift.std() / np.sqrt(len(shift))
+    return float(mean) if abs(mean) > max(MAX_RADIAL_SHIFT, 3.0 * error) else 0.0
+
+
+def _mean_log_radius(log_density, dim):
+    """Means of the logarithm of the radius by its log densities at `_RADII`, shape (n_rays,).
+
+    NaN for a ray that is poor: infinite somewhere, with two modes, or too few radii about its mode.
+    """
+    means = np.full(len(log_density), np.nan)
+    # A cliff far below the mode would make a spline swing there.
+    high = log_density > log_density.max(axis=1, keepdims=True) - 100.0 - dim
+    first, last = high.argmax(axis=1), len(_RADII) - high[:, ::-1].argmax(axis=1)
+    whole = (high.sum(axis=1) == last - first) & np.isfinite(log_density).all(axis=1)
+    for start, stop in {(i, j) for i, j in zip(first, last, strict=True) if j - i >= 4}:
+        rays = whole & (first == start) & (last == stop)
+        if rays.any():
+            part, fine = _RADII[start:stop], _FINE
+            within = fine[(fine >= part[0]) & (fine <= part[-1])]
+            spline = CubicSpline(part, log_density[rays, start:stop], axis=1)
+            means[rays] = softmax(spline(within), axis=1) @ within
+    return means
 
 
 def _log_cauchy_over_normal(z):

@@ -32,6 +32,7 @@ from ._check import (
     MAX_PARTICLES,
     MIN_EFFICIENCY,
     StartDraws,
+    radial_shift,
     stein_residuals,
 )
 from ._registry import resolve_engine
@@ -467,6 +468,11 @@ def _check(posterior, target, engine, frame, start):
     if residuals.shrinkage:
         by = f"{abs(residuals.shrinkage):.0%} too {'small' if residuals.shrinkage > 0 else 'large'}"
         reasons.append(f"standard deviations are about {by} on average")
+    shift = radial_shift(Transformed(target, frame.bijection), z, subset.weights)
+    if shift:
+        where = "near the mode" if shift > 0 else "far from the mode"
+        reasons.append(f"the particles lie at least {abs(np.expm1(shift)):.0%} too {where}")
+    posterior.diagnostics["radial_shift"] = shift
     flagged = residuals.flagged
     if start is not None:
         contradicted = start.contradicted(posterior.particles, posterior.weights)

@@ -38,8 +38,8 @@ class OnResiduals:
             if self._moments.count % 2 == 0:
                 self._pool.offer(state)
         self._worst, self._certain = self._moments.residuals()
-        self._rhat = self._moments.rhat()
-        return {"residual": self._worst, "rhat": self._rhat}
+        self._rhat, self._rhat_distance = self._moments.rhat()
+        return {"residual": self._worst, "rhat": self._rhat, "rhat_distance": self._rhat_distance}
 
     @property
     def states(self):
@@ -49,19 +49,36 @@ class OnResiduals:
     @property
     def finished(self):
         enough = len(self._pool) >= self._n_snapshots
-        return enough and self._worst < self._tol and self._rhat < self._max_rhat
+        return enough and self._worst < self._tol and not self._too_slow()
+
+    def _too_slow(self):
+        """What moves too slowly, with its R-hat, a list of str.
+
+        The spread of all coordinates stands or falls with the distance from the mode: of what
+        `max_rhat` lets pass it is left half.
+        """
+        found = []
+        if not self._rhat < self._max_rhat:
+            found.append(f"R-hat {self._rhat:.2f}")
+        if not self._rhat_distance < 0.5 * (1.0 + self._max_rhat):
+            found.append(f"R-hat {self._rhat_distance:.2f} of their distance from the mode")
+        return found
 
     def diagnostics(self):
         """Numbers for the posterior, a dict of float."""
-        return {"stein_residual": self._worst, "rhat": self._rhat}
+        return {
+            "stein_residual": self._worst,
+            "rhat": self._rhat,
+            "rhat_distance": self._rhat_distance,
+        }
 
     def problems(self):
         """What is left undone by more than Monte-Carlo error, a list of str."""
         problems = []
         if self._certain >= self._tol:
             problems.append(f"a Stein residual of {self._certain:.3g} (tol={self._tol:g}) is left")
-        if self._rhat >= self._max_rhat:
-            problems.append(f"the particles move too slowly (R-hat {self._rhat:.2f})")
+        if self._too_slow():
+            problems.append(f"the particles move too slowly ({', '.join(self._too_slow())})")
         return problems
 
 
@@ -117,8 +134,12 @@ class _StreamMoments:
         self.count = 0
 
     def add(self, theta, score):
-        parts = np.stack([theta, score, theta * score, theta**2])
-        self._sums = self._sums + parts if self.count else parts
+        parts = np.stack([theta, score, theta * score])
+        # The distance from the mode moves most slowly of all where tails are heavy.
+        moving = np.column_stack([theta, np.log1p(np.sum(theta**2, axis=1))])
+        moving = np.stack([moving, moving**2])
+        self._parts = self._parts + parts if self.count else parts
+        self._moving = self._moving + moving if self.count else moving
         self.count += 1
 
     def residuals(self):
@@ -129,7 +150,7 @@ class _StreamMoments:
         """
         if not self.count:
             return np.inf, np.inf
-        means = self._sums[:3] / self.count
+        means = self._parts / self.count
         theta, score, product = means.mean(axis=1)
         root = np.sqrt(means.shape[1])
         errors = np.stack([means[1].std(axis=0), 0.5 * means[2].std(axis=0)]) / root
@@ -138,11 +159,15 @@ class _StreamMoments:
         return float(residuals.max()), float(certain.max())
 
     def rhat(self):
-        """The largest R-hat (Gelman & Rubin 1992) of a coordinate, with particles as chains."""
+        """R-hat (Gelman & Rubin 1992), with particles as chains.
+
+        The largest of a coordinate, and that of the logarithm of the distance from the mode.
+        """
         n = self.count
         if n < 2:
-            return np.inf
-        means = self._sums[0] / n
-        within = (self._sums[3] / n - means**2).mean(axis=0) * n / (n - 1)
+            return np.inf, np.inf
+        means, squares = self._moving / n
+        within = (squares - means**2).mean(axis=0) * n / (n - 1)
         between = means.var(axis=0, ddof=1)
-        return float(np.sqrt((n - 1) / n + between / np.maximum(within, 1e-300)).max())
+        rhat = np.sqrt((n - 1) / n + between / np.maximum(within, 1e-300))
+        return float(rhat[:-1].max()), float(rhat[-1])

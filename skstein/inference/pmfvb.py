@@ -76,7 +76,8 @@ class PMFVB(Engine):
         standard deviations, or the relative error of a standard deviation.
     max_rhat : float, default=1.2
         Largest R-hat between the particles, each a chain of its own, over the sampling phase. The
-        particles are many and their chains short, so that it is far above 1 without harm.
+        particles are many and their chains short, so that it is far above 1 without harm. That of
+        their distance from the mode may exceed 1 by half as much.
     early_stopping : bool, default=False
         Stop on the log predictive density of rows set aside, and return the particles of the state
         where it was largest: the posterior of the other rows, by ``n_particles`` particles. For

@@ -16,6 +16,7 @@ _QUANTITIES = {
     "power": "power of the likelihood",
     "residual": "largest Stein residual (posterior sd)",
     "rhat": "largest R-hat",
+    "rhat_distance": "R-hat of the distance from the mode",
     "score": "mean score",
     "step_size": "step size",
 }

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
 from skstein.inference import SVGD
-from skstein.inference._check import StartDraws, stein_residuals
+from skstein.inference._check import StartDraws, radial_shift, stein_residuals
 from skstein.targets import Transformed
 
 REPLICATES = 200
@@ -96,6 +96,56 @@ def test_what_all_coordinates_lack_counts_though_none_does_alone(factor, rng):
     residuals = stein_residuals(factor * z, -factor * z, equal(100))
     assert not residuals.flagged.any()
     assert residuals.shrinkage == pytest.approx(0.5 * (1 - factor**2))
+
+
+def radial(kind, dim):
+    """Exact draws and a density, in the coordinates of the engine."""
+    if kind == "normal":
+        return lambda rng, m: rng.normal(size=(m, dim)), lambda z: -0.5 * np.sum(z**2, axis=1)
+    if kind == "box":
+        # Its density is 0 on parts of each ray.
+        return (
+            lambda rng, m: rng.uniform(-1.7, 1.7, (m, dim)),
+            lambda z: np.where(np.abs(z).max(axis=1) < 1.7, 0.0, -np.inf),
+        )
+    df = 3.0
+    return (
+        lambda rng, m: rng.normal(size=(m, dim)) / np.sqrt(rng.chisquare(df, (m, 1)) / df),
+        lambda z: -0.5 * (df + dim) * np.log1p(np.sum(z**2, axis=1) / df),
+    )
+
+
+def shift_of(z, log_density):
+    target = Transformed(LogDensity(log_density, dim=z.shape[1]), None)
+    return radial_shift(target, z, equal(len(z)))
+
+
+@pytest.mark.parametrize("kind", ["normal", "t", "box"])
+@pytest.mark.parametrize("dim", [1, 5, 60])
+def test_exact_draws_rarely_have_a_radial_shift(kind, dim, rng):
+    """Three standard errors: 1 in 370; were the rate 1 in 40, more than 15 of 200 would not be."""
+    draw, log_density = radial(kind, dim)
+    flags = sum(shift_of(draw(rng, 100), log_density) != 0.0 for _ in range(REPLICATES))
+    assert flags <= 15
+
+
+@pytest.mark.parametrize("kind", ["normal", "t"])
+@pytest.mark.parametrize("factor", [0.7, 1.4])
+def test_a_radial_shift_is_seen_in_many_coordinates(kind, factor, rng):
+    draw, log_density = radial(kind, 60)
+    shift = shift_of(factor * draw(rng, 200), log_density)
+    assert np.sign(shift) == -np.sign(np.log(factor))
+    if kind == "normal":
+        # Its rays do not depend on the radius: one move finds all of the shift.
+        assert shift == pytest.approx(-np.log(factor), abs=0.05)
+
+
+def test_weighted_particles_have_the_radial_shift_of_what_they_stand_for(rng):
+    z = rng.normal(size=(4000, 20))
+    weights = np.exp(-0.5 * np.sum(z**2, axis=1) * (1 / 0.81 - 1))
+    target = Transformed(LogDensity(lambda z: -0.5 * np.sum(z**2, axis=1) / 0.81, dim=20), None)
+    assert radial_shift(target, z, equal(4000)) < -0.07
+    assert radial_shift(target, z, weights / weights.sum()) == 0.0
 
 
 def test_an_outlier_cannot_hide_behind_its_own_standard_error(rng):

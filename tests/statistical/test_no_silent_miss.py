@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy.stats import t
 from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
@@ -155,3 +156,23 @@ def test_particles_that_cannot_arrive_are_reported(engine, seed):
     assert error.max() < MISS or any(
         issubclass(warning.category, ConvergenceWarning) for warning in caught
     )
+
+
+@pytest.mark.parametrize("engine", ["pmfvb", "fwss", "svgd", "ksd-mcmc"])
+def test_a_tail_too_heavy_to_follow_is_reported(engine, seed):
+    """A multivariate t of 30 coordinates; from its mode it looks like a normal a quarter as wide."""
+    dim, df = 30, 2.0
+
+    def score(theta):
+        return -(df + dim) * theta / (df + np.sum(theta**2, axis=1, keepdims=True))
+
+    target = LogDensity(
+        lambda theta: -0.5 * (df + dim) * np.log1p(np.sum(theta**2, axis=1) / df),
+        score=score,
+        dim=dim,
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        posterior = infer(target, engine, random_state=seed)
+    low, high = posterior.quantile([0.1, 0.9])
+    assert caught or abs((high - low).mean() / (2 * t(df).ppf(0.9)) - 1.0) < 0.2
