@@ -160,7 +160,7 @@ def test_particles_that_cannot_arrive_are_reported(engine, seed):
 
 @pytest.mark.parametrize("engine", ["pmfvb", "fwss", "svgd", "ksd-mcmc"])
 def test_a_tail_too_heavy_to_follow_is_reported(engine, seed):
-    """A multivariate t of 30 coordinates; from its mode it looks like a normal a quarter as wide."""
+    """A multivariate t of 30 coordinates; at its mode it is like a normal a quarter as wide."""
     dim, df = 30, 2.0
 
     def score(theta):
