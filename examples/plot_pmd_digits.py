@@ -71,9 +71,9 @@ for ax, column in ((right, 0), (error, 1)):
             passes, on_the_way.min(axis=0), on_the_way.max(axis=0), color=color, alpha=0.15, lw=0
         )
         ax.plot(passes, on_the_way.mean(axis=0), color=color, label=title)
-        ax.plot(9, values[:, -1].mean(), "s", color=color, ms=6)
+        ax.plot(12, values[:, -1].mean(), "s", color=color, ms=6)
     ax.set_xscale("log")
-    ax.set_xticks([0.02, 0.1, 0.5, 1, 5, 9], ["0.02", "0.1", "0.5", "1", "5", "final"])
+    ax.set_xticks([0.02, 0.1, 0.5, 1, 4, 12], ["0.02", "0.1", "0.5", "1", "4", "final"])
     ax.minorticks_off()
     ax.set_xlabel("passes over the data")
 right.axhline(100 * exact, color="0.5", lw=1, ls="--")
