@@ -42,6 +42,10 @@ from .targets import (
     SoftmaxTarget,
 )
 
+# For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
+# a matter of luck, and so is the prior, which applies on it.
+_FIRST_ROWS = 10
+
 
 @dataclass
 class _Scaling:
@@ -179,7 +183,7 @@ class _BayesianLinearModel(BayesianEstimator):
     def _begins_stream(self, X, n_coordinates, *problems):
         """Warn where the first rows of a stream are poor ground for all that follow."""
         problems = [text for text in problems if text]
-        if X.shape[0] < n_coordinates:
+        if X.shape[0] < _FIRST_ROWS * n_coordinates:
             problems.append(f"{X.shape[0]} rows for {n_coordinates} coordinates")
         constant = self.standardize and constant_columns(X)
         if constant:
@@ -187,7 +191,8 @@ class _BayesianLinearModel(BayesianEstimator):
         if problems:
             warnings.warn(
                 "the first rows of a stream fix scaling and coordinates, and these have "
-                f"{', '.join(problems)}: begin with more of them, some hundreds in random order.",
+                f"{', '.join(problems)}: begin with more of them, some hundreds in random order "
+                f"and at least {_FIRST_ROWS} for each coordinate.",
                 ConvergenceWarning,
                 stacklevel=5,
             )

@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -299,9 +300,22 @@ def test_poor_first_rows_are_reported(rng):
         make("linear").partial_fit(X, y)
     with pytest.warns(ConvergenceWarning, match=r"3 rows for 4 coordinates.*, some hundreds"):
         make("linear").partial_fit(X[:3], y[:3])
+    with pytest.warns(
+        ConvergenceWarning, match=r"39 rows for 4 coord.* at least 10 for each coord"
+    ):
+        make("linear").partial_fit(X, y, sample_weight=np.arange(40) > 0)
     sparse_X = sparse.csr_array(np.where(X > 6, X, 0.0) * [1.0, 0.0])
     with pytest.warns(ConvergenceWarning, match="1 constant features"):
         make("linear").partial_fit(sparse_X, y)
+
+
+@quiet
+def test_ten_first_rows_for_each_coordinate_are_no_reason_to_warn(rng):
+    X, y = data("linear", 40, rng)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make("linear").partial_fit(X, y)
+    assert not [w for w in caught if "the first rows of a stream" in str(w.message)]
 
 
 @quiet
