@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from ._classes import class_codes, stream_classes
 from ._columns import drop_weightless, location_and_scale
 from ._estimator import BayesianClassifierMixin, BayesianEstimator, BayesianRegressorMixin
 from ._parallel import make_map, one_thread
@@ -95,11 +96,6 @@ def _many(number):
 class _BayesianMLP(BayesianEstimator):
     """What classifier and regressor share: the network, its training, and the second stage."""
 
-    _named_parameters = {
-        "inference": resolve_network_engine,
-        "prior": lambda prior: resolve_prior(prior, 3.0, "prior"),
-    }
-
     _parameter_constraints = {
         "hidden_layer_sizes": [
             "array-like",
@@ -129,6 +125,20 @@ class _BayesianMLP(BayesianEstimator):
         "warm_start": ["boolean"],
     }
 
+    @property
+    def _named_parameters(self):
+        return {
+            "inference": self._resolve_engine,
+            "prior": lambda prior: resolve_prior(prior, 3.0, "prior"),
+        }
+
+    def set_params(self, **params):
+        # The engine that a name becomes is set up by the other parameters, whatever their order.
+        own = {name: value for name, value in params.items() if "__" not in name}
+        nested = {name: value for name, value in params.items() if name not in own}
+        super().set_params(**own)
+        return super().set_params(**nested)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -148,7 +158,7 @@ class _BayesianMLP(BayesianEstimator):
         if not all(isinstance(size, Integral) and size >= 1 for size in sizes):
             raise ValueError(
                 f"hidden_layer_sizes must be positive integers, the units of each hidden layer; "
-                f"{self.hidden_layer_sizes!r}."
+                f"got {self.hidden_layer_sizes!r}."
             )
         return tuple(map(int, sizes))
 
@@ -166,46 +176,56 @@ class _BayesianMLP(BayesianEstimator):
             **options,
         )
 
-    def _engines(self, target):
-        """The engine that trains the networks, and the one that goes on from there, or None."""
-        engine = resolve_network_engine(self.inference)
+    def _resolve_engine(self, inference):
+        """The engine of ``inference``; one by name does as the other parameters say."""
+        if inference == "ensemble":
+            return self._training(self.n_networks, True)
         if self.subspace is not None:
-            if isinstance(engine, Ensemble):
-                raise ValueError(
-                    'subspace="curve" needs an engine to find the posterior in it, such as '
-                    'inference="ksd-mcmc"; got an ensemble.'
-                )
-            return self._training(target, 2, False), resolve_engine(self.inference)
-        refuse_hopeless(engine, target.dim)
-        if not isinstance(engine, Ensemble):
-            if isinstance(self.inference, str):
-                count = "n_chains" if isinstance(engine, KSDThinnedMCMC) else "n_particles"
-                engine.set_params(**{count: self.n_networks})
-            return self._training(target, self.n_networks, needs_scaling(engine)), engine
-        if isinstance(self.inference, str):
-            engine = self._training(target, self.n_networks, True)
-        return engine, None
+            return resolve_engine(inference)
+        engine = resolve_network_engine(inference)
+        if isinstance(inference, str) and inference in NETWORK_ENGINES:
+            count = "n_chains" if isinstance(engine, KSDThinnedMCMC) else "n_particles"
+            engine.set_params(**{count: self.n_networks})
+        return engine
 
-    def _training(self, target, n_networks, out_of_bag):
-        batch_size, max_iter = self.batch_size, self.max_iter
-        if isinstance(batch_size, Integral) and batch_size > target.n_rows:
-            raise ValueError(
-                f"batch_size={batch_size} is more than the {target.n_rows} rows to train on; use "
-                'batch_size="auto", or None for all rows.'
-            )
-        if max_iter == "auto":
-            size = resolve_batch_size(batch_size, target.n_rows)
-            max_iter = automatic_epochs(target.n_rows, size, *self._effort)
+    def _training(self, n_networks, out_of_bag):
         return Ensemble(
             n_networks,
-            max_iter=max_iter,
-            batch_size=batch_size,
+            max_iter=self.max_iter,
+            batch_size=self.batch_size,
             learning_rate=self.learning_rate_init,
             out_of_bag=out_of_bag,
             validation_fraction=self.validation_fraction if self.early_stopping else None,
             n_iter_no_change=self.n_iter_no_change,
             tol=self.tol,
         )
+
+    def _engines(self, target):
+        """The ensemble that trains the networks, and the engine that goes on, or None."""
+        engine = self._resolve_engine(self.inference)
+        if self.subspace is None:
+            refuse_hopeless(engine, target.dim)
+        elif isinstance(engine, Ensemble):
+            raise ValueError(
+                'subspace="curve" needs an engine to find the posterior in it, such as '
+                'inference="ksd-mcmc"; got an ensemble.'
+            )
+        if isinstance(engine, Ensemble):
+            ensemble, engine = engine, None
+        elif self.subspace is not None:
+            ensemble = self._training(2, False)
+        else:
+            ensemble = self._training(self.n_networks, needs_scaling(engine))
+        batch_size = ensemble.batch_size
+        if isinstance(batch_size, Integral) and batch_size > target.n_rows:
+            raise ValueError(
+                f"batch_size={batch_size} is more than the {target.n_rows} rows to train on; use "
+                'batch_size="auto", or None for all rows.'
+            )
+        if ensemble.max_iter == "auto":
+            size = resolve_batch_size(batch_size, target.n_rows)
+            ensemble.max_iter = automatic_epochs(target.n_rows, size, *self._effort)
+        return ensemble, engine
 
     def _learn(self, target, scaling, given):
         """Train the networks, run the second stage, and set the attributes that follow."""
@@ -349,6 +369,13 @@ class _BayesianMLP(BayesianEstimator):
             for state in networks
         ]
 
+    def _refuse_plane(self):
+        if self.subspace is not None:
+            raise ValueError(
+                f"partial_fit trains whole networks, and would leave the plane of "
+                f"subspace={self.subspace!r}: use fit, or subspace=None."
+            )
+
     def _go_on(self, target, scaling):
         """One epoch of the networks on further rows."""
         rows = np.arange(target.n_rows)
@@ -424,11 +451,10 @@ class _BayesianMLP(BayesianEstimator):
         return scaling
 
     def _prepared(self, X, y, sample_weight):
-        """Rows without weightless ones; on full batches equal rows are merged.
+        """Rows to train on: for full batches equal ones are merged.
 
         Then a weight and as many repetitions, in any order, are the same data to the last bit.
         """
-        X, y, sample_weight = drop_weightless(X, y, sample_weight)
         if self.batch_size is not None:
             return X, y, sample_weight
         X = X.toarray() if sparse.issparse(X) else X
@@ -657,8 +683,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         X, y = self._validated(X, y, False, multi_output=True, y_numeric=True)
         y = y.astype(np.float64).reshape(len(y), -1)
         check_magnitude(y, "y")
-        X, y, sample_weight = self._prepared(X, y, check_sample_weight(sample_weight, X))
-        scaling = self._find_scaling(X, sample_weight, y)
+        X, y, weights = drop_weightless(X, y, check_sample_weight(sample_weight, X))
+        X, y, weights = self._prepared(X, y, weights)
+        scaling = self._find_scaling(X, weights, y)
         if len(y) > 1 and (y[0] == y).all(axis=0).any():
             warnings.warn(
                 f"y is constant ({y[0].tolist()}): there is nothing to learn, and the noise "
@@ -666,8 +693,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
                 UserWarning,
                 stacklevel=3,
             )
-        self._learn(self._make_target(X, y, sample_weight, scaling), scaling, given)
-        self._stream_weight = float(sample_weight.sum())
+        self._learn(self._make_target(X, y, weights, scaling), scaling, given)
+        self._stream_weight = float(weights.sum())
         self._stream_noise = np.exp(self.posterior_.mean()[self._network.n_weights :])
         return self
 
@@ -692,7 +719,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         Raises
         ------
         ValueError
-            If a parameter, X, y or the weights are invalid.
+            If a parameter, X, y or the weights are invalid, or ``subspace="curve"``.
         FloatingPointError
             If every network diverges.
 
@@ -715,6 +742,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         >>> reg.score(X, np.abs(X[:, 0])) > 0.95
         True
         """
+        self._refuse_plane()
         further = hasattr(self, "posterior_")
         X, y = self._validated(X, y, further, multi_output=True, y_numeric=True)
         y = y.astype(np.float64).reshape(len(y), -1)
@@ -723,11 +751,12 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             raise ValueError(
                 f"y has {y.shape[1]} columns, but the fit was on {self._n_outputs} outcomes."
             )
-        X, y, sample_weight = self._prepared(X, y, check_sample_weight(sample_weight, X))
-        scaling = self._scaling if further else self._find_scaling(X, sample_weight, y)
-        weight = float(sample_weight.sum())
+        X, y, weights = drop_weightless(X, y, check_sample_weight(sample_weight, X))
+        X, y, weights = self._prepared(X, y, weights)
+        scaling = self._scaling if further else self._find_scaling(X, weights, y)
+        weight = float(weights.sum())
         share = weight / self._seen(weight)
-        target = self._make_target(X, y, sample_weight, scaling, prior_share=share)
+        target = self._make_target(X, y, weights, scaling, prior_share=share)
         return self._go_on(target, scaling)
 
     def _make_target(self, X, y, sample_weight, scaling, **options):
@@ -923,10 +952,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         """
         given = X, y, sample_weight
         X, y = self._validated(X, y, False)
-        check_classification_targets(y)
-        weights = check_sample_weight(sample_weight, X)
-        self.classes_ = np.unique(y[weights > 0.0])
-        X, codes, weights = self._prepared(X, self._codes(y, weights), weights)
+        X, codes, weights = self._coded(X, y, sample_weight)
         scaling = self._find_scaling(X, weights)
         self._learn(self._make_target(X, codes, weights, scaling), scaling, given)
         self._stream_weight = float(weights.sum())
@@ -955,7 +981,8 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         Raises
         ------
         ValueError
-            If a parameter, X, y or the weights are invalid, or the classes are not given or change.
+            If a parameter, X, y or the weights are invalid, the classes are not given or change, or
+            ``subspace="curve"``.
         FloatingPointError
             If every network diverges.
 
@@ -966,21 +993,11 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
             left out, unless all of them do. If their loss rose on these rows, 50 or more, to ten
             times that of knowing nothing.
         """
+        self._refuse_plane()
         further = hasattr(self, "posterior_")
-        if classes is not None:
-            classes = np.unique(classes)
-            if further and not np.array_equal(classes, self.classes_):
-                raise ValueError(
-                    f"classes={classes.tolist()} are not those of the rows before, "
-                    f"{self.classes_.tolist()}."
-                )
-            self.classes_ = classes
-        elif not further:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
+        classes = stream_classes(classes, self.classes_ if further else None)
         X, y = self._validated(X, y, further)
-        check_classification_targets(y)
-        weights = check_sample_weight(sample_weight, X)
-        X, codes, weights = self._prepared(X, self._codes(y, weights), weights)
+        X, codes, weights = self._coded(X, y, sample_weight, classes)
         scaling = self._scaling if further else self._find_scaling(X, weights)
         weight = float(weights.sum())
         share = weight / self._seen(weight)
@@ -988,18 +1005,14 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
             self._make_target(X, codes, weights, scaling, prior_share=share), scaling
         )
 
-    def _codes(self, y, weights):
-        """Numbers of the classes; 0 for a row without weight, whatever its class."""
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs at least two classes in y, among the samples of "
-                f"positive weight; got only one class: {self.classes_.tolist()[0]!r}."
-            )
-        unknown = np.setdiff1d(y[weights > 0.0], self.classes_)
-        if len(unknown):
-            raise ValueError(f"y holds classes that are not in classes: {unknown.tolist()}.")
-        codes = np.searchsorted(self.classes_, y)
-        return np.where(weights > 0.0, codes, 0)
+    def _coded(self, X, y, sample_weight, classes=None):
+        """Rows as `_prepared` gives them, with numbers for labels; sets the classes."""
+        check_classification_targets(y)
+        X, y, weights = drop_weightless(X, y, check_sample_weight(sample_weight, X))
+        classes = np.unique(y) if classes is None else classes
+        codes = class_codes(y, classes, type(self).__name__)
+        self.classes_ = classes
+        return self._prepared(X, codes, weights)
 
     def _make_target(self, X, codes, sample_weight, scaling, **options):
         n_classes = len(self.classes_)

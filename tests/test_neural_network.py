@@ -18,7 +18,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skstein import BayesianMLPClassifier, BayesianMLPRegressor, ParticlePosterior, predictive
-from skstein.inference import FWSS, PMD, SVGD, AdaptivePMFVB, Ensemble, KSDThinnedMCMC
+from skstein.inference import (
+    FWSS,
+    PMD,
+    SVGD,
+    AdaptivePMFVB,
+    Ensemble,
+    KSDThinnedMCMC,
+    resolve_engine,
+)
 from skstein.inference._network import NETWORK_ENGINES
 from skstein.inference.base import Engine
 from skstein.inference.curve import curve_middle
@@ -279,6 +287,66 @@ def test_grid_over_engines_and_what_they_contain(Estimator):
     assert search.best_estimator_[-1].prior.scale == search.best_params_[f"{name}__prior__scale"]
 
 
+# Of each engine a parameter, at the value that it has by default.
+A_DEFAULT = {
+    "ensemble": {"inference__out_of_bag": True},
+    "ksd-mcmc": {"inference__n_draws": 10},
+    "pmfvb": {"inference__minibatch": 100},
+    "svgd": {"inference__learning_rate": 0.01},
+    "fwss": {"inference__learning_rate": 0.01},
+}
+
+
+@every_case
+def test_a_nested_parameter_leaves_the_others_alone(Estimator, engine):
+    """At its default it changes no bit, in whatever order the parameters come."""
+    X, y = data(Estimator, 200, n_classes=2)
+    params = {
+        "n_networks": 3,
+        "max_iter": 40,
+        "learning_rate_init": 0.02,
+        "batch_size": 30,
+        "early_stopping": True,
+        "validation_fraction": 0.3,
+        "n_iter_no_change": 5,
+        "tol": 1e-2,
+        "random_state": 0,
+    }
+    nested = A_DEFAULT[engine]
+    expected = Estimator((5,), inference=engine, **params).fit(X, y)
+    models = [
+        Estimator((5,), inference=engine, **params).set_params(**nested),
+        Estimator((5,)).set_params(**nested, **params, inference=engine),
+    ]
+    for model in models:
+        assert not isinstance(model.inference, str)
+        assert model.get_params()[next(iter(nested))] == next(iter(nested.values()))
+        model = clone(model).fit(X, y)
+        assert repr(model.inference_) == repr(expected.inference_)
+        assert len(model._networks) == 3
+        assert_array_equal(model.posterior_.particles, expected.posterior_.particles)
+
+
+@pytest.mark.parametrize(
+    ("Estimator", "n_epochs"), [(BayesianMLPRegressor, 2000), (BayesianMLPClassifier, 800)]
+)
+def test_automatic_epochs_are_those_of_the_estimator_whoever_makes_the_ensemble(
+    Estimator, n_epochs
+):
+    X, y = data(Estimator, 200, n_classes=2)
+    model = Estimator((2,), inference="ensemble", n_networks=2, random_state=0)
+    for changed in ({}, {"inference__out_of_bag": False}, {"inference": Ensemble(2)}):
+        assert model.set_params(**changed).fit(X, y).inference_.max_iter == n_epochs
+        assert model.n_iter_ == n_epochs
+
+
+@pytest.mark.parametrize("inference", ["svgd", "pmd"])
+def test_a_nested_parameter_leaves_the_engine_of_a_plane_alone(inference):
+    model = BayesianMLPRegressor(subspace="curve")
+    model.set_params(inference__max_iter=7, inference=inference)
+    assert repr(model.inference) == repr(type(resolve_engine(inference))(max_iter=7))
+
+
 # What is refused, and what is warned of.
 
 
@@ -286,15 +354,16 @@ def test_grid_over_engines_and_what_they_contain(Estimator):
 @pytest.mark.parametrize("hidden", [(5, 0), 0, (-1,), (2.5,), "ab"])
 def test_layers_without_units_are_refused(Estimator, hidden):
     X, y = data(Estimator)
-    with pytest.raises((ValueError, TypeError), match="hidden_layer_sizes"):
+    with pytest.raises((ValueError, TypeError), match=r"hidden_layer_sizes.* [gG]ot ['\d(]"):
         small(Estimator).set_params(hidden_layer_sizes=hidden).fit(X, y)
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_fewer_rows_than_the_batch_are_refused(Estimator):
     X, y = data(Estimator)
-    with pytest.raises(ValueError, match="batch_size=100 is more than the 60 rows"):
-        small(Estimator, batch_size=100).fit(X, y)
+    for params in ({"batch_size": 100}, {"inference": Ensemble(3, batch_size=100)}):
+        with pytest.raises(ValueError, match="batch_size=100 is more than the 60 rows"):
+            small(Estimator, "svgd").set_params(**params).fit(X, y)
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
@@ -643,6 +712,37 @@ def test_particles_of_a_subspace_lie_in_a_plane(Estimator, engine):
     assert spread[1] > 1e-6 * spread[0]
     assert np.all(spread[2:] < 1e-9 * spread[0])
     assert np.isfinite(predicted(model, X)).all()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_a_stream_does_not_leave_the_plane(Estimator):
+    X, y = data(Estimator)
+    options = {} if Estimator is BayesianMLPRegressor else {"classes": np.unique(y)}
+    model = small(Estimator, "svgd", subspace="curve")
+    with pytest.raises(ValueError, match="partial_fit trains whole networks"):
+        model.partial_fit(X, y, **options)
+    before = model.fit(X, y).posterior_
+    with pytest.raises(ValueError, match="partial_fit trains whole networks"):
+        model.partial_fit(X, y)
+    assert model.posterior_ is before
+
+
+def test_a_stream_keeps_its_classes():
+    X, y = data(BayesianMLPClassifier)
+    clf = small(BayesianMLPClassifier)
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        clf.partial_fit(X, y)
+    clf.partial_fit(X, y, classes=[0, 1, 2, 3])
+    with pytest.raises(ValueError, match="are not those of the rows before"):
+        clf.partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="classes that are not in classes: \\[9\\]"):
+        clf.partial_fit(X, np.append(y[1:], 9))
+    weights = np.append(np.ones(len(y) - 1), 0.0)
+    clf.partial_fit(X, np.append(y[1:], 9), sample_weight=weights)
+    assert_array_equal(clf.classes_, [0, 1, 2, 3])
+    with pytest.raises(ValueError, match="got only one class: 1"):
+        clf.fit(X, np.ones(len(y), int))
 
 
 @pytest.mark.filterwarnings("ignore:.* died in training:sklearn.exceptions.ConvergenceWarning")
