@@ -141,7 +141,7 @@ def radial_shift(target, z, weights):
     -------
     float
         The mean change of the logarithm of the radius in such a move, positive outwards; 0 where it
-        does not matter or is below three standard errors.
+        does not matter or is below 3.5 standard errors.
     """
     n_rays = _N_RAYS if (target.n_rows or 0) <= _CHEAP_UP_TO else _FEW_RAYS
     rank = (np.arange(n_rays) + 0.5) / n_rays
@@ -159,7 +159,7 @@ def radial_shift(target, z, weights):
     if len(shift) < n_rays // 4:
         return 0.0
     mean, error = shift.mean(), shift.std() / np.sqrt(len(shift))
-    return float(mean) if abs(mean) > max(MAX_RADIAL_SHIFT, 3.0 * error) else 0.0
+    return float(mean) if abs(mean) > max(MAX_RADIAL_SHIFT, 3.5 * error) else 0.0
 
 
 def _mean_log_radius(log_density, dim):

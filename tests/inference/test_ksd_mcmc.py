@@ -1,9 +1,12 @@
 """Chains against densities that they must leave invariant, and what makes thinned MCMC warn."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import kstest
+from scipy.stats import t as student_t
 from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
@@ -126,6 +129,7 @@ def two_modes(distance):
     )
 
 
+@pytest.mark.filterwarnings("ignore:KSDThinnedMCMC. the posterior is likely to be wrong")
 def test_chains_stuck_in_different_modes_are_reported(seed):
     start = np.where(np.arange(8) < 4, 8.0, -8.0)[:, None]
     with pytest.warns(ConvergenceWarning, match=r"the largest R-hat is \d+\.\d+ \(above 1\.01\)"):
@@ -159,13 +163,60 @@ def test_points_too_few_to_carry_the_moments_are_reported(seed):
         infer(standard_normal(8), KSDThinnedMCMC(n_particles=4), random_state=seed)
 
 
-def test_kept_points_are_draws_with_a_smaller_discrepancy(rng, seed):
+@pytest.mark.parametrize("thinner", [None, OnlineKSDThinner()])
+def test_kept_points_have_a_smaller_discrepancy(thinner, rng, seed):
     """Than as many independent draws, by a factor of two in each of five comparisons."""
-    posterior = infer(standard_normal(), "ksd-mcmc", random_state=seed)
+    posterior = infer(standard_normal(), KSDThinnedMCMC(thinner=thinner), random_state=seed)
     for _ in range(5):
         independent = rng.normal(size=posterior.particles.shape)
         assert posterior.ksd() < 0.5 * ksd(independent, -independent)
     assert_allclose(posterior.weights, 0.01)
+
+
+def draws_of(posterior):
+    draws = np.concatenate(posterior.state.draws, axis=1)
+    return posterior.whitening.forward(draws.reshape(-1, draws.shape[2]))
+
+
+def test_kept_points_have_the_moments_of_the_draws(seed):
+    posterior = infer(standard_normal(5), "ksd-mcmc", random_state=seed)
+    draws = draws_of(posterior)
+    assert_allclose(posterior.mean(), draws.mean(axis=0), atol=1e-9)
+    assert_allclose(np.cov(posterior.particles.T, ddof=0), np.cov(draws.T, ddof=0), atol=1e-9)
+    plain = infer(standard_normal(5), KSDThinnedMCMC(thinner=OnlineKSDThinner()), random_state=seed)
+    assert {tuple(point) for point in plain.particles} <= {tuple(draw) for draw in draws_of(plain)}
+
+
+def test_no_kept_point_is_moved_out_of_the_support(seed):
+    """An exponential density, whose score does not know where it ends."""
+    target = LogDensity(
+        lambda t: np.where(t[:, 0] > 0.0, -t[:, 0], -np.inf),
+        score=lambda t: np.full_like(t, -1.0),
+        dim=1,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        posterior = infer(target, "ksd-mcmc", init=np.ones((8, 1)), random_state=seed)
+    assert posterior.particles.min() > 0.0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_heavy_tails_are_kept_by_draws_at_even_steps(seed):
+    """In a multivariate t the discrepancy prefers points several times as far out as the draws."""
+    dim, df = 30, 5.0
+
+    def score(theta):
+        return -(df + dim) * theta / (df + np.sum(theta**2, axis=1, keepdims=True))
+
+    target = LogDensity(
+        lambda theta: -0.5 * (df + dim) * np.log1p(np.sum(theta**2, axis=1) / df),
+        score=score,
+        dim=dim,
+    )
+    posterior = infer(target, "ksd-mcmc", random_state=seed)
+    assert posterior.diagnostics["even_draws"]
+    low, high = posterior.quantile([0.1, 0.9])
+    assert abs((high - low).mean() / (2 * student_t(df).ppf(0.9)) - 1.0) < 0.12
 
 
 def test_diagnostics_are_there_by_coordinate(seed):
@@ -215,6 +266,7 @@ def test_a_minibatch_without_control_variate_is_refused(rng):
         infer(logistic(rng), engine)
 
 
+@pytest.mark.filterwarnings("ignore:KSDThinnedMCMC. the posterior is likely to be wrong")
 def test_divergences_are_reported(seed):
     """A density that ends at a wall, without a word from its score."""
     target = LogDensity(
