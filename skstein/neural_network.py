@@ -487,7 +487,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     The outcome is normal around the network's output with an unknown variance :math:`\sigma^2`, one
     for each of several outcomes. What is predicted is a mixture of normals over particles, each a
-    network with its own variance.
+    network with its own variance. How it works, and when not to trust it:
+    :doc:`/methods/neural_networks`.
 
     Parameters
     ----------
@@ -498,12 +499,15 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     inference : str or engine instance, default="ksd-mcmc"
         What follows the training of the networks. "ensemble": nothing; noise variances are then
         those of rows that a network was not trained on. "ksd-mcmc": a chain of stochastic gradient
-        Hamiltonian Monte Carlo from each network. Or an engine, which is cloned; an `Ensemble`
-        takes the place of the training that the parameters below describe.
+        Hamiltonian Monte Carlo from each network. "pmfvb", "svgd" or "fwss": particles that go on
+        from the networks by these engines. Or an engine, which is cloned; an `Ensemble` takes the
+        place of the training that the parameters below describe. A name becomes an engine that
+        does as they say when a nested parameter is set, such as ``inference__max_iter``.
     subspace : "curve" or None, default=None
         "curve": of all networks, only those in a plane, through two trained networks and the middle
-        of a curve of good networks between them. There ``inference`` may be any engine of
-        `skstein.inference.ENGINES`, with its usual defaults, on all rows and in float64.
+        of a curve of good networks between them. There ``inference`` may be "ksd-mcmc", "pmfvb",
+        "svgd", "fwss", "stein-points", "pmd", "laplace" or an engine, with the defaults that these
+        have elsewhere, on all rows and in float64; `partial_fit` is refused.
     n_networks : int, default=20
         Networks that are trained.
     prior : str or prior instance, default="hierarchical-normal"
@@ -566,6 +570,11 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     Notes
     -----
     Sparse X is made dense for training, in ``dtype``.
+
+    With several outcomes, results have an axis of length n_targets behind that of the rows:
+    `predict` gives (n_samples, n_targets), `predict_quantiles` (n_samples, n_targets, n_quantiles)
+    and `sample_predictive` (n_samples_X, n_targets, n_samples). Only `log_predictive`, of the joint
+    density of all outcomes, is of shape (n_samples,).
 
     References
     ----------
@@ -711,6 +720,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
 
         Returns
         -------
@@ -781,7 +791,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     """Bayesian neural network for two or more classes.
 
-    What is predicted are the networks' probabilities, averaged over particles.
+    What is predicted are the networks' probabilities, averaged over particles. How it works, and
+    when not to trust it: :doc:`/methods/neural_networks`.
 
     Parameters
     ----------
@@ -791,12 +802,16 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         Of the hidden layers.
     inference : str or engine instance, default="ensemble"
         What follows the training of the networks. "ensemble": nothing. "ksd-mcmc": a chain of
-        stochastic gradient Hamiltonian Monte Carlo from each network. Or an engine, which is
-        cloned; an `Ensemble` takes the place of the training that the parameters below describe.
+        stochastic gradient Hamiltonian Monte Carlo from each network. "pmfvb", "svgd" or "fwss":
+        particles that go on from the networks by these engines. Or an engine, which is cloned; an
+        `Ensemble` takes the place of the training that the parameters below describe. A name
+        becomes an engine that does as they say when a nested parameter is set, such as
+        ``inference__max_iter``.
     subspace : "curve" or None, default=None
         "curve": of all networks, only those in a plane, through two trained networks and the middle
-        of a curve of good networks between them. There ``inference`` may be any engine of
-        `skstein.inference.ENGINES`, with its usual defaults, on all rows and in float64.
+        of a curve of good networks between them. There ``inference`` may be "ksd-mcmc", "pmfvb",
+        "svgd", "fwss", "stein-points", "pmd", "laplace" or an engine, with the defaults that these
+        have elsewhere, on all rows and in float64; `partial_fit` is refused.
     n_networks : int, default=20
         Networks that are trained.
     prior : str or prior instance, default="normal"
@@ -973,6 +988,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         classes : array-like of shape (n_classes,), default=None
             All classes of the stream; required by the first call, unless it follows a `fit`.
         sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
 
         Returns
         -------

@@ -454,6 +454,15 @@ def test_an_ensemble_that_follows_noise_says_so(rng):
     BayesianMLPRegressor((50,), **params).fit(X, y)
 
 
+@pytest.mark.parametrize("n", [30, 100])
+def test_an_ensemble_that_learns_what_there_is_to_learn_is_not_warned_of(n, rng):
+    """Noise of twice the signal's variance is no fault of the fit."""
+    X = rng.uniform(-3, 3, size=(n + 2000, 1))
+    y = np.sin(X[:, 0]) + rng.normal(size=n + 2000)
+    reg = BayesianMLPRegressor(inference="ensemble", n_networks=6, max_iter=300, random_state=0)
+    assert reg.fit(X[:n], y[:n]).score(X[n:], y[n:]) > -0.2
+
+
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 @pytest.mark.parametrize("size", [1e-6, 1e6])
 def test_columns_that_no_weight_can_match_are_warned_of(Estimator, size):

@@ -137,9 +137,9 @@ class Training:
 class MLPTarget(Target):
     r"""The posterior of a neural network.
 
-    ``theta`` holds the weights, layer by layer, each a matrix and the biases (see
-    `skstein._jit.mlp` for the layout); for a normal likelihood then :math:`\log \sigma^2` of each
-    output.
+    ``theta`` holds the weights, layer by layer: a matrix, row by row, with a row for each input of
+    the layer (of the last layer, for each output), then the biases of its units. For a normal
+    likelihood :math:`\log \sigma^2` of each output follows.
 
     Parameters
     ----------
@@ -156,8 +156,8 @@ class MLPTarget(Target):
     prior : Normal, StudentT or HierarchicalNormal, default=None
         Of the scaled weights; ``HierarchicalNormal(rate=9.0)`` by default, whose precision for each
         group is bounded: the lowest tenth of its prior is left out. `AdaptiveRidge` is a Student t.
-    noise_shape, noise_scale : float
-        Inverse gamma prior of the noise variances.
+    noise_shape, noise_scale : float, default=1.0 and 0.01
+        Shape and scale of the inverse gamma prior of the noise variances.
     prior_share : float, default=1.0
         Share of the prior that counts in training: less than 1 where the rows are a part of those
         that the networks see.
