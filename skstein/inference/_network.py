@@ -2,6 +2,7 @@
 
 from ..kernels import RBF
 from ..samplers.sghmc import SGHMC
+from ..thinning import OnlineKSDThinner
 from ._registry import resolve_engine
 from .adaptive_pmfvb import AdaptivePMFVB
 from .ensemble import Ensemble
@@ -19,6 +20,7 @@ def _chains():
     return KSDThinnedMCMC(
         200,
         sampler=SGHMC(),
+        thinner=OnlineKSDThinner(),  # particles are networks that a chain came to, moved by nothing
         n_chains=20,
         n_draws=10,
         max_draws=10,
