@@ -174,9 +174,9 @@ class _BayesianLinearModel(BayesianEstimator):
             )
         return target
 
-    def _learn(self, target, to_original, scaling, given, further):
+    def _learn(self, target, to_original, scaling, given, n_given, further):
         """Find the posterior of a target, or bring it up to date with ``further`` rows."""
-        target.n_weightless = len(given[1]) - target.n_rows
+        target.n_weightless = n_given - target.n_rows
         learn = self._update if further else self._infer
         return learn(target, to_original, *given, _scaling=scaling)
 
@@ -466,7 +466,7 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
             sparse.block_diag([matrix, rest], format="csr"),
             sparse.block_diag([inverse, rest], format="csr"),
         )
-        return self._learn(target, to_original, scaling, given, further)
+        return self._learn(target, to_original, scaling, given, len(weights), further)
 
     def _summaries(self, posterior):
         summaries = {name: value[0] for name, value in super()._summaries(posterior).items()}
@@ -643,7 +643,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
             sparse.block_diag([matrix] * k + [rest], format="csr"),
             sparse.block_diag([inverse] * k + [rest], format="csr"),
         )
-        return self._learn(target, to_original, scaling, given, further)
+        return self._learn(target, to_original, scaling, given, len(weights), further)
 
 
 class BayesianLogisticRegression(_BayesianLinearClassifier):
