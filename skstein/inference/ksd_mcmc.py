@@ -207,7 +207,7 @@ class KSDThinnedMCMC(Engine):
         warm_up = partial(sampler.warm_up, target, self.n_warmup)
         chains = list(map(warm_up, pieces, generators))
         if self.thinner is None:
-            n_points = automatic(self.n_particles, target.dim)
+            n_points = min(automatic(self.n_particles, target.dim), self.n_chains * self.n_draws)
             thinner = OnlineKSDThinner(recalibrate=n_points >= 2 * target.dim)
         else:
             thinner = clone(self.thinner)

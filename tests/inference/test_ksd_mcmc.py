@@ -187,6 +187,17 @@ def test_kept_points_have_the_moments_of_the_draws(seed):
     assert {tuple(point) for point in plain.particles} <= {tuple(draw) for draw in draws_of(plain)}
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("options", [{"n_particles": 30}, {"n_draws": 10, "max_draws": 10}])
+def test_points_too_few_for_a_covariance_are_draws(options, seed):
+    engine = KSDThinnedMCMC(n_chains=3, n_warmup=50, **options)
+    posterior = infer(standard_normal(20), engine, random_state=seed)
+    assert len(posterior) == 30
+    assert {tuple(point) for point in posterior.particles} <= {
+        tuple(draw) for draw in draws_of(posterior)
+    }
+
+
 def test_no_kept_point_is_moved_out_of_the_support(seed):
     """An exponential density, whose score does not know where it ends."""
     target = LogDensity(
