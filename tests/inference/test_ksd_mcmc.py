@@ -192,7 +192,7 @@ def test_kept_points_have_the_moments_of_the_draws(seed):
 def test_points_too_few_for_a_covariance_are_draws(options, seed):
     engine = KSDThinnedMCMC(n_chains=3, n_warmup=50, **options)
     posterior = infer(standard_normal(20), engine, random_state=seed)
-    assert len(posterior) == 30
+    assert 20 < len(posterior) <= 30  # a draw that repeats the one before it is no new point
     assert {tuple(point) for point in posterior.particles} <= {
         tuple(draw) for draw in draws_of(posterior)
     }
