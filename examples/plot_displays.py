@@ -60,8 +60,9 @@ HistoryDisplay.from_estimator(other, quantities=["residual", "rhat", "acceptance
 plt.show()
 
 # %%
-# The first engine keeps a hundred of its draws, the set of the smallest kernel Stein discrepancy. A
-# hundred independent draws would lie at the dashed line.
+# The first engine keeps a hundred of its draws, the set of the smallest kernel Stein discrepancy
+# (KSD), and moves them a little at the end, to the mean and covariance that all draws tell. The KSD
+# shown is that before the move; a hundred independent draws would lie at the dashed line.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
 KSDPathDisplay.from_estimator(reg, ax=left)
@@ -89,7 +90,7 @@ plt.show()
 
 # %%
 # A classifier, here inside a pipeline, has a probability in place of the mean. Forty tumours to
-# learn from leave it wide open, and more so away from them.
+# learn from leave it wide open, most of all for the largest.
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 X = X[["mean radius", "mean texture", "mean smoothness", "mean concavity"]]
