@@ -266,14 +266,16 @@ plt.show()
 # The default is level with the best published results or ahead of them, but for deep ensembles on
 # protein, whose noise depends on the row, which networks here do not know. Both engines that sample
 # the noise, chains and ``"pmfvb"``, are ahead of the bare ensemble on boston and yacht; elsewhere
-# that costs little. (``"svgd"`` and ``"fwss"`` are in the file too: they are the ensemble, to
-# 0.02.) The networks of scikit-learn stop too early, by the tolerance that is their default, where
-# there is hardly any noise: on yacht, energy and naval. On wine and protein they are as good; on
-# protein forty fits, half of them for the noise, took 428 seconds of one core, the default 19.
+# the three differ by a few hundredths. (``"svgd"`` and ``"fwss"`` are in the file too: they are the
+# ensemble, to 0.02.) The networks of scikit-learn stop too early, by the tolerance that is their
+# default, where there is hardly any noise: on yacht, energy and naval. On wine and protein they are
+# as good; on protein forty fits, half of them for the noise, took 428 seconds of one core, the
+# default 19.
 #
 # The Gaussian process is level on boston and perhaps ahead on yacht; it was fitted to tables of up
 # to 2000 rows. On wine the grades are whole numbers and rows repeat, which a process without noise
 # can exploit: its likelihood there means little.
 #
-# Intervals hold more than their 90 % on the smallest tables and on naval, 93 % on average.
-# :doc:`/methods/neural_networks` has all twenty splits, and the other engines.
+# Intervals of the default hold their 90 % everywhere but on concrete (88 %), and on yacht and naval
+# nearly all rows; 93 % on average. :doc:`/methods/neural_networks` has all twenty splits, and the
+# other engines.
