@@ -15,8 +15,9 @@ and 7.3, in small: how few networks stand for the posterior in the plane?
 # Scikit-learn's digits with noise on every pixel, so that a hundred of them leave much open; the
 # other 1697 are tested on. With ``subspace="curve"`` a Bayesian network needs an engine for the
 # plane. Here it is Markov chains, of whose draws twenty are kept by the kernel Stein discrepancy
-# (KSD). The prior is wide (scale 30, where the default is 3): with the default one all good
-# networks of a plane predict nearly the same.
+# (KSD), and moved a little to the mean and covariance that all draws tell. The prior is wide (scale
+# 30, where the default is 3): with the default one all good networks of a plane predict nearly the
+# same.
 
 import matplotlib.pyplot as plt
 import numpy as np
