@@ -22,6 +22,7 @@ which the start decides: of 51 coefficients no particle of the prior is anywhere
 # which takes about five minutes on one core; the folder has the digits and the draws of the long
 # run, in ``gold/mnist8v6pca50_logistic.npz``.
 
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -98,8 +99,8 @@ plt.show()
 # %%
 # From the prior the first batches leave few particles with any weight. What is drawn anew around
 # them is spread wide enough to go on, but the recursion contracts faster than it finds its way:
-# means end one and a half standard deviations from where they belong, some of them four, and too
-# sure of it. From the normal approximation at the mode (Laplace), the default beyond ten
+# means end one and a half standard deviations from where they belong, one of them more than four,
+# and too sure of it. From the normal approximation at the mode (Laplace), the default beyond ten
 # coordinates where there are scores, PMD follows for one pass the rows that it has met, and ends
 # with the error of a thousand independent draws, 0.03.
 #
@@ -171,7 +172,7 @@ def errors(target, start, mean, std):
         warnings.simplefilter("always")
         found.append(infer(target, engine, random_state=0, callback=keep))
     for warning in caught:
-        print(f"from {start}: {warning.message}")
+        print(textwrap.fill(f"from {start}: {warning.message}", 90, subsequent_indent="  "))
     return [np.sqrt(np.mean(((posterior.mean() - mean) / std) ** 2)) for posterior in found]
 
 
