@@ -72,8 +72,8 @@ print(f"largest difference: {np.abs(quotient - score(point)).max():.1e}")
 # the particles back in the coordinates of the density.
 #
 # The left tail of :math:`\log \tau` is long, because all small :math:`\tau` are alike to the data,
-# and chains are slow to cross it. With its defaults "ksd-mcmc" says so by a warning, so both
-# engines are given longer runs, and the thinner more points to carry the tail with.
+# and chains and particles are slow to cross it. So both engines may run longer than by default, and
+# the thinner has more points to carry the tail with.
 
 engines = {
     "ksd-mcmc": KSDThinnedMCMC(n_particles=500, max_draws=8000),
