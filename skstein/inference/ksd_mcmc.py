@@ -4,7 +4,8 @@ Asymptotically exact: the chains sample the posterior, and the thinner keeps the
 stand for it best by the kernel Stein discrepancy. What differs from the paper: chains and thinner
 work in whitened coordinates, the kernel's squared length scale is 4 d instead of 1, and the budget
 is a hard cap with try-before-replace, all three needed above about ten dimensions. The kept points
-are moved by the little that gives them the mean and covariance of all draws. Where tails are heavy,
+are moved by the little that gives them the mean and covariance of all draws, from which Stein's
+identities have taken most of the Monte-Carlo error (`_zero_variance.py`). Where tails are heavy,
 with small scores far out, the discrepancy prefers points there that are no likeness of the draws:
 then draws at even steps take their place.
 """
@@ -22,6 +23,8 @@ from ..diagnostics import ess, split_rhat
 from ..posterior import ParticlePosterior
 from ..samplers import SAMPLERS, SGLD
 from ..thinning import OnlineKSDThinner
+from ..thinning.moments import recalibrated
+from ._zero_variance import zero_variance_moments
 from .base import BATCH_SIZE, N_PARTICLES, Engine, History, automatic, divergences
 
 _CHAINS_TOGETHER = 4  # one batched piece of work; two and more pieces can run in parallel
@@ -44,8 +47,9 @@ class KSDThinnedMCMC(Engine):
         :mod:`skstein.samplers` with parameters of your choice.
     thinner : OnlineKSDThinner, default=None
         How draws are kept: budget, candidates, kernel, recalibration, weights. For None with their
-        defaults, and recalibrated from twice as many points as coordinates on; for draws as they
-        are ``OnlineKSDThinner()``. ``n_points`` is the engine's ``n_particles``.
+        defaults; and from twice as many points as coordinates on the points are moved to have the
+        mean and covariance of all draws, whose error control variates reduce. For draws as they
+        are, ``OnlineKSDThinner()``. ``n_points`` is the engine's ``n_particles``.
     n_chains : int, default=8
         Chains, run four at a time as one batch of gradients.
     n_draws : int, default=600
@@ -68,6 +72,8 @@ class KSDThinnedMCMC(Engine):
     ----------
     Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein discrepancy",
     algorithm 2.
+
+    Mira, Solgi & Imparato (2013), "Zero variance Markov chain Monte Carlo for Bayesian estimators".
 
     Examples
     --------
@@ -149,11 +155,10 @@ class KSDThinnedMCMC(Engine):
 
         def make_posterior():
             points, scores = thinner.samples_, None if target.stochastic else thinner.scores_
-            if thinner.recalibrate and len(points) >= 2 * target.dim:
-                moved = thinner.recalibrated_samples_
-                # They are no draws: their scores are others, and a density that ends may end here.
-                if np.isfinite(target.log_density(moved)).all():
-                    points, scores = moved, None
+            moved = self._moved(state, target)
+            # They are no draws: their scores are others, and a density that ends may end here.
+            if moved is not None and np.isfinite(target.log_density(moved)).all():
+                points, scores = moved, None
             return ParticlePosterior(
                 points,
                 thinner.weights_,
@@ -172,6 +177,7 @@ class KSDThinnedMCMC(Engine):
                 state.chains = [result[0] for result in results]
                 part, scores = (np.concatenate([result[k] for result in results]) for k in (1, 2))
                 state.draws.append(part)
+                state.scores.append(scores)
                 thinner.partial_fit(part, scores)
                 info = history.add(
                     ksd=thinner.ksd_,
@@ -206,12 +212,29 @@ class KSDThinnedMCMC(Engine):
         generators = rng.spawn(len(pieces))
         warm_up = partial(sampler.warm_up, target, self.n_warmup)
         chains = list(map(warm_up, pieces, generators))
-        if self.thinner is None:
-            n_points = min(automatic(self.n_particles, target.dim), self.n_chains * self.n_draws)
-            thinner = OnlineKSDThinner(recalibrate=n_points >= 2 * target.dim)
-        else:
-            thinner = clone(self.thinner)
+        thinner = OnlineKSDThinner() if self.thinner is None else clone(self.thinner)
         return _State(self._fixed, chains, thinner, self.n_warmup)
+
+    def _moved(self, state, target):
+        """The kept points moved to the moments of the density; None where they should stay."""
+        points = state.thinner.samples_
+        if len(points) < 2 * target.dim:
+            return None
+        if self.thinner is not None:
+            return state.thinner.recalibrated_samples_ if self.thinner.recalibrate else None
+        draws, scores = (
+            np.concatenate([part.reshape(-1, target.dim) for part in parts])
+            for parts in (state.draws, state.scores)
+        )
+        if target.stochastic:
+            # Its scores are noise for the greater part, and its draws are biased.
+            moments = draws.mean(axis=0), np.cov(draws.T, ddof=0).reshape(target.dim, target.dim)
+        else:
+            moments = zero_variance_moments(draws, scores)
+        try:
+            return recalibrated(points, *moments)
+        except np.linalg.LinAlgError:
+            return None
 
     def _continued(self, init):
         """The state of an earlier run, copied so that it can be gone on from again."""
@@ -285,6 +308,7 @@ class _State:
     thinner: OnlineKSDThinner
     n_warmup: int
     draws: list = field(default_factory=list)
+    scores: list = field(default_factory=list)
     history: History = field(default_factory=History)
 
     @property

@@ -59,22 +59,31 @@ class StreamMoments:
         Where the stream has unit covariance, the map with a symmetric matrix is the one of least
         mean squared distance between normal distributions.
         """
-        n, dim = points.shape
-        if n < 2 * dim:
+        if len(points) < 2 * points.shape[1]:
             raise ValueError(
-                f"recalibrated_samples_ needs at least {2 * dim} points, twice the dimension; "
-                f"there are {n}."
+                f"recalibrated_samples_ needs at least {2 * points.shape[1]} points, twice the "
+                f"dimension; there are {len(points)}."
             )
         try:
-            root = np.linalg.cholesky(self.scatter / self.count)
-            centre = points.mean(axis=0)
-            z = np.linalg.solve(root, (points - centre).T).T
-            values, vectors = eigh(z.T @ z / n)
-            if not values[0] > 1e-12 * values[-1]:
-                raise np.linalg.LinAlgError
+            return recalibrated(points, self.mean, self.scatter / self.count)
         except np.linalg.LinAlgError:
             raise ValueError(
                 "the stream or the kept points do not vary in every direction, so that there is no "
                 "map between their covariances; leave out coordinates that are constant."
             ) from None
-        return self.mean + z @ (vectors / np.sqrt(values)) @ vectors.T @ root.T
+
+
+def recalibrated(points, mean, covariance):
+    """``points`` (n, d) moved to have this mean and covariance.
+
+    Raises
+    ------
+    LinAlgError
+        If the covariance, or that of the points, is not positive definite.
+    """
+    root = np.linalg.cholesky(covariance)
+    z = np.linalg.solve(root, (points - points.mean(axis=0)).T).T
+    values, vectors = eigh(z.T @ z / len(z))
+    if not values[0] > 1e-12 * values[-1]:
+        raise np.linalg.LinAlgError
+    return mean + z @ (vectors / np.sqrt(values)) @ vectors.T @ root.T
