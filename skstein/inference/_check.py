@@ -151,13 +151,14 @@ def radial_shift(target, z, weights):
     z = z[np.minimum(np.searchsorted(np.cumsum(weights), rank), len(z) - 1)]
     radius = np.linalg.norm(z, axis=1)
     unit = np.median(radius)
-    with np.errstate(divide="ignore"):
-        before = np.log(radius / unit)
-    inside = np.abs(before) <= _RADII[-1]
-    rays = (unit * z / radius[:, None])[inside]
+    inside = (radius >= unit * np.exp(_RADII[0])) & (radius <= unit * np.exp(_RADII[-1]))
+    if not 0.0 < unit < np.inf or np.count_nonzero(inside) < n_rays // 4:
+        return 0.0
+    z, before = z[inside], np.log(radius[inside] / unit)
+    rays = z * (unit / radius[inside, None])
     points = rays[:, None, :] * np.exp(_RADII)[:, None]
     found = target.log_density(points.reshape(-1, z.shape[1])).reshape(len(rays), len(_RADII))
-    shift = _mean_log_radius(found + z.shape[1] * _RADII, z.shape[1]) - before[inside]
+    shift = _mean_log_radius(found + z.shape[1] * _RADII, z.shape[1]) - before
     shift = shift[np.isfinite(shift)]
     if len(shift) < n_rays // 4:
         return 0.0

@@ -140,6 +140,14 @@ def test_a_radial_shift_is_seen_in_many_coordinates(kind, factor, rng):
         assert shift == pytest.approx(-np.log(factor), abs=0.05)
 
 
+@pytest.mark.parametrize("size", [0.0, 1e-300, 1e300, np.inf])
+def test_particles_without_rays_have_no_radial_shift(size):
+    z = np.zeros((20, 3))
+    z[:, 0] = size
+    with np.errstate(over="ignore"):
+        assert shift_of(z, lambda z: -np.abs(z).sum(axis=1)) == 0.0
+
+
 def test_weighted_particles_have_the_radial_shift_of_what_they_stand_for(rng):
     z = rng.normal(size=(4000, 20))
     weights = np.exp(-0.5 * np.sum(z**2, axis=1) * (1 / 0.81 - 1))
