@@ -141,7 +141,7 @@ ax.set_title("Log density in the plane", loc="left", fontsize=11)
 profile.plot(t, plane.log_density(bent) - best, color="#D55E00", label="curve")
 profile.plot(t, plane.log_density(straight) - best, "--", color="0.4", label="straight line")
 profile.set_xlabel("way from one end to the other")
-profile.set_title("Along the curve, nats below the mode", loc="left", fontsize=11)
+profile.set_title("Along the curve", loc="left", fontsize=11)
 profile.legend(frameon=False, fontsize=9)
 plt.show()
 
