@@ -34,6 +34,7 @@ def zero_variance_moments(draws, scores):
         identity[:, j] += 1.0
         residual = identity.mean(axis=0)
         identity -= residual
-        slope = np.einsum("ij,ij->j", identity, product) / np.sum(identity**2, axis=0)
+        spread = np.sum(identity**2, axis=0)
+        slope = np.einsum("ij,ij->j", identity, product) / np.where(spread > 0.0, spread, 1.0)
         covariance[j] = product.mean(axis=0) - slope * residual
     return mean, 0.5 * (covariance + covariance.T)

@@ -226,12 +226,12 @@ class KSDThinnedMCMC(Engine):
             np.concatenate([part.reshape(-1, target.dim) for part in parts])
             for parts in (state.draws, state.scores)
         )
-        if target.stochastic:
-            # Its scores are noise for the greater part, and its draws are biased.
-            moments = draws.mean(axis=0), np.cov(draws.T, ddof=0).reshape(target.dim, target.dim)
-        else:
-            moments = zero_variance_moments(draws, scores)
         try:
+            if target.stochastic:
+                # Its scores are noise for the greater part, and its draws are biased.
+                moments = draws.mean(axis=0), np.atleast_2d(np.cov(draws.T, ddof=0))
+            else:
+                moments = zero_variance_moments(draws, scores)
             return recalibrated(points, *moments)
         except np.linalg.LinAlgError:
             return None

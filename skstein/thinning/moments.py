@@ -81,6 +81,8 @@ def recalibrated(points, mean, covariance):
     LinAlgError
         If the covariance, or that of the points, is not positive definite.
     """
+    if not np.isfinite(covariance).all():
+        raise np.linalg.LinAlgError
     root = np.linalg.cholesky(covariance)
     z = np.linalg.solve(root, (points - points.mean(axis=0)).T).T
     values, vectors = eigh(z.T @ z / len(z))
