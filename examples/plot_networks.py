@@ -267,15 +267,15 @@ plt.show()
 # protein, whose noise depends on the row, which networks here do not know. Both engines that sample
 # the noise, chains and ``"pmfvb"``, are ahead of the bare ensemble on boston and yacht; elsewhere
 # the three differ by a few hundredths. (``"svgd"`` and ``"fwss"`` are in the file too: they are the
-# ensemble, to 0.02.) The networks of scikit-learn stop too early, by the tolerance that is their
+# ensemble, to 0.03.) The networks of scikit-learn stop too early, by the tolerance that is their
 # default, where there is hardly any noise: on yacht, energy and naval. On wine and protein they are
 # as good; on protein forty fits, half of them for the noise, took 428 seconds of one core, the
-# default 19.
+# default 20.
 #
 # The Gaussian process is level on boston and perhaps ahead on yacht; it was fitted to tables of up
 # to 2000 rows. On wine the grades are whole numbers and rows repeat, which a process without noise
 # can exploit: its likelihood there means little.
 #
-# Intervals of the default hold their 90 % everywhere but on concrete (88 %), and on yacht and naval
+# Intervals of the default hold their 90 % everywhere but on concrete (87 %), and on yacht and naval
 # nearly all rows; 93 % on average. :doc:`/methods/neural_networks` has all twenty splits, and the
 # other engines.
