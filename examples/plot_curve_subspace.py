@@ -31,6 +31,7 @@ from skstein.diagnostics import ess, split_rhat
 from skstein.inference import Ensemble, KSDThinnedMCMC
 from skstein.inference.curve import curve_middle
 from skstein.metrics import agreement, expected_calibration_error, total_variation
+from skstein.outcomes import Categorical
 from skstein.priors import Normal
 from skstein.samplers import HMC
 from skstein.targets import MLPTarget
@@ -80,8 +81,7 @@ for label, model in models.items():
 target = MLPTarget(
     X[train],
     y[train],
-    likelihood="softmax",
-    n_classes=10,
+    outcome=Categorical(10),
     hidden_layer_sizes=(20,),
     prior=Normal(30),
     dtype=np.float64,

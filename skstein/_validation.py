@@ -22,6 +22,7 @@ __all__ = [
     "check_magnitude",
     "check_sample_weight",
     "has_callbacks",
+    "interval_ends",
     "validated",
 ]
 
@@ -98,6 +99,12 @@ def check_fractions(values, name):
     if fractions.ndim != 1 or not np.all((fractions >= 0.0) & (fractions <= 1.0)):
         raise ValueError(f"{name} must be one or several numbers from 0 to 1; got {values!r}.")
     return fractions
+
+
+def interval_ends(level):
+    """The two quantiles between which a central interval of probability ``level`` lies."""
+    (level,) = check_fractions(level, "level")
+    return np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
 
 
 def check_kernel_bounds(kernel):

@@ -35,7 +35,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._blocks import row_blocks
 from ._columns import location_and_scale
-from ._estimator import BayesianEstimator, BayesianRegressorMixin
+from ._estimator import BayesianEstimator
 from ._inducing import (
     JITTER,
     InducingPosterior,
@@ -44,6 +44,7 @@ from ._inducing import (
     row_batches,
 )
 from ._parallel import make_map, one_thread
+from ._prediction import BayesianRegressorMixin
 from ._random import as_generator
 from ._validation import (
     Interval,
@@ -55,6 +56,7 @@ from ._validation import (
 )
 from .inference._mirror import LEAST_POWER, WeightedParticles, mirror_step
 from .inference.base import BATCH_SIZE, History
+from .outcomes import Normal
 from .posterior import ParticlePosterior
 
 _EPS = np.finfo(np.float64).eps
@@ -236,6 +238,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
     def inducing_inputs_(self):
         particles = self.posterior_.particles
         return particles.reshape(len(particles), -1, self.n_features_in_)
+
+    _outcome = Normal()
 
     @property
     def _n_outputs(self):
@@ -664,8 +668,14 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         particles = [p for p, keep in zip(self._particles, kept, strict=True) if keep]
         return SplitKernel(self.kernel_), particles, weights[kept] / weights[kept].sum()
 
-    def _row_outputs(self, X, theta=None, weights=None):
-        """Yield (rows, (means, variances), weights) of each block of rows of X."""
+    def _row_heads(self, X, theta=None):
+        """Yield (rows, heads, weights) of each block of rows of X."""
+        for rows, (means, variances), weights in self._row_moments(X):
+            with np.errstate(divide="ignore"):
+                yield rows, (means, np.log(variances)), weights
+
+    def _row_moments(self, X):
+        """Means and variances of the outcome under each particle, block by block."""
         check_is_fitted(self, "posterior_")
         X = self._validated(X)
         split, particles, weights = self._mixture()
@@ -686,12 +696,13 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         nodes, shares = np.polynomial.hermite_e.hermegauss(_N_NODES)
         shares = shares / shares.sum()
         array = self._validated(X)
-        for rows, (means, variances), weights in self._row_outputs(X):
+        for rows, (means, variances), weights in self._row_moments(X):
             noise = self._noise(array[rows]).reshape(*means.shape[:-1], 1)
             spread = np.sqrt(np.maximum(variances - noise, 0.0))
             nodal = means[..., None] + spread[..., None] * nodes
             means = nodal.reshape(*means.shape[:-1], -1)
-            yield rows, (means, noise), np.outer(weights, shares).ravel()
+            with np.errstate(divide="ignore"):
+                yield rows, (means, np.log(noise)), np.outer(weights, shares).ravel()
 
     def _moments(self, X):
         # What a particle does not know of the process is ignorance too; only white noise is noise.

@@ -5,13 +5,11 @@ that each draw predicts. A posterior alone has neither; an estimator has both on
 """
 
 import numpy as np
-from scipy.special import log_softmax
-from scipy.stats import norm
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 
 from ._containers import make_container
 from ._random import as_generator
-from .predictive import _ClassProbabilities, _Outcome, predictive
+from .predictive import predictive
 
 __all__ = ["to_arviz"]
 
@@ -69,72 +67,28 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
     11
     """
     prediction = predictive(estimator, X)
-    if not isinstance(prediction, _ClassProbabilities | _Outcome):
+    inner = getattr(prediction, "estimator", None)
+    if inner is None:
         raise TypeError(
             "to_arviz needs the likelihood of y, which is not known behind a "
             "TransformedTargetRegressor; pass its regressor_, with the transformed y."
         )
-    inner = prediction.estimator
-    if getattr(inner, "_n_outputs", 1) > 1 and isinstance(prediction, _Outcome):
+    if prediction.n_outcomes > 1:
         raise TypeError("to_arviz needs a single outcome; fit one estimator an outcome.")
-    rng = as_generator(random_state)
+    rng, outcome = as_generator(random_state), prediction.outcome
     groups, dims, coords, chosen = inner.posterior_._arviz_groups(n_draws)
-    classes = getattr(inner, "classes_", None)
     if y is not None:
-        y = _checked_outcome(y, classes)
+        y = inner._observed(y)
         check_consistent_length(prediction.X, y)
-    law = _Normal if classes is None else _Categorical
     drawn, log_likelihood = [], []
-    for rows, outputs, _ in inner._row_outputs(prediction.X):
-        given_draw = law(outputs, chosen)
-        drawn.append(given_draw.sample(rng))
+    for rows, heads, _ in inner._row_heads(prediction.X):
+        heads = [head[..., chosen] for head in np.broadcast_arrays(*heads)]
+        drawn.append(outcome.sample(heads, rng))
         if y is not None:
-            log_likelihood.append(given_draw.log_likelihood(y[rows]))
+            log_likelihood.append(outcome.log_density_by_particle(heads, y[rows]))
     groups["posterior_predictive"] = {"y": np.concatenate(drawn).T[None]}
     if y is not None:
         groups["log_likelihood"] = {"y": np.concatenate(log_likelihood).T[None]}
         groups["observed_data"] = {"y": y}
     dims["y"] = ["row"]
     return make_container(groups, dims=dims, coords=coords, container=container)
-
-
-class _Normal:
-    """The outcome of each row under each chosen particle, both (n, n_draws)."""
-
-    def __init__(self, outputs, chosen):
-        means, variances = outputs
-        self.means = means[:, chosen]
-        self.stds = np.sqrt(np.broadcast_to(variances, means.shape)[:, chosen])
-
-    def sample(self, rng):
-        return self.means + self.stds * rng.standard_normal(self.means.shape)
-
-    def log_likelihood(self, y):
-        return norm.logpdf(y[:, None], self.means, self.stds)
-
-
-class _Categorical:
-    """The class of each row under each chosen particle, both (n, n_draws)."""
-
-    def __init__(self, logits, chosen):
-        if logits.ndim == 2:  # log-odds of the second class
-            logits = np.stack([np.zeros_like(logits), logits], axis=2)
-        self.log_proba = log_softmax(logits[:, chosen], axis=2)
-
-    def sample(self, rng):
-        below = np.cumsum(np.exp(self.log_proba), axis=2)[:, :, :-1]
-        return np.sum(rng.random(below.shape[:2])[:, :, None] > below, axis=2)
-
-    def log_likelihood(self, codes):
-        return np.take_along_axis(self.log_proba, codes[:, None, None], axis=2)[:, :, 0]
-
-
-def _checked_outcome(y, classes):
-    """Outcomes as floats, or classes as positions in ``classes``."""
-    if classes is None:
-        return column_or_1d(y, dtype=np.float64)
-    y = column_or_1d(y)
-    unseen = np.setdiff1d(y, classes)
-    if len(unseen):
-        raise ValueError(f"y holds classes that were not seen in fit: {unseen.tolist()}.")
-    return np.searchsorted(classes, y)

@@ -11,7 +11,6 @@ from numbers import Integral, Real
 
 import numpy as np
 from scipy import sparse
-from scipy.special import log_ndtr
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -20,7 +19,8 @@ from sklearn.utils.validation import validate_data
 
 from ._classes import class_codes, stream_classes
 from ._columns import constant_columns, drop_weightless, location_and_scale
-from ._estimator import BayesianClassifierMixin, BayesianEstimator, BayesianRegressorMixin
+from ._estimator import BayesianEstimator
+from ._prediction import BayesianClassifierMixin, BayesianRegressorMixin
 from ._validation import (
     LARGEST,
     HasMethods,
@@ -32,15 +32,9 @@ from ._validation import (
     validated,
 )
 from .inference import ENGINES, PMFVB, resolve_engine
+from .outcomes import Bernoulli, Categorical, Normal, Probit
 from .priors import PRIORS, resolve_prior
-from .targets import (
-    Affine,
-    HierarchicalTarget,
-    LinearTarget,
-    LogisticTarget,
-    ProbitTarget,
-    SoftmaxTarget,
-)
+from .targets import Affine, HierarchicalTarget, LinearTarget, RegressionTarget
 
 # For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
 # a matter of luck, and so is the prior, which applies on it.
@@ -76,8 +70,8 @@ def _takes_further_rows(estimator):
 class _BayesianLinearModel(BayesianEstimator):
     """What the linear models share: priors, standardisation, and the layout of ``theta``.
 
-    ``theta`` holds a row (intercept, coefficients) for each linear predictor, then what else the
-    target has.
+    ``theta`` holds a row (intercept, coefficients) for each linear predictor of ``_outcome``, then
+    the outcome's further coordinates, then what else the target has.
     """
 
     _named_parameters = {
@@ -115,6 +109,40 @@ class _BayesianLinearModel(BayesianEstimator):
             X.sum_duplicates()
         check_magnitude(X, "X")
         return X, y
+
+    def _fit(self, X, y, sample_weight, stream=False, classes=None):
+        """Find the posterior; in a stream, go on from that of the rows before."""
+        given = X, y, sample_weight
+        further = stream and hasattr(self, "posterior_")
+        X, y = self._validated(X, y, further)
+        y = self._checked(y)
+        weights = check_sample_weight(sample_weight, X, may_be_zero=further)
+        X, y, sample_weight = drop_weightless(X, y, weights)
+        y, sample_weight, problem = self._prepared(y, sample_weight, classes)
+        outcome = self._outcome
+        scaled = y if outcome.location_scale else None
+        scaling = self._find_scaling(further, X, sample_weight, scaled)
+        if scaled is not None:
+            y = (y - scaling.y_center) / scaling.y_scale
+        target = self._with_factors(
+            self._make_target(X, y, self._target_options(scaling, sample_weight))
+        )
+        if stream and not further:
+            self._begins_stream(X, target.dim, problem)
+        offset, matrix, inverse = self._to_original_scale(scaling)
+        k = outcome.n_predictors
+        rest = sparse.eye_array(target.dim - k * len(offset))
+        shift = np.zeros(rest.shape[0])
+        shift[: len(outcome.extra)] = outcome.rescaled_by(scaling.y_scale)
+        to_original = Affine(
+            np.append(np.tile(offset, k), shift),
+            sparse.block_diag([matrix] * k + [rest], format="csr"),
+            sparse.block_diag([inverse] * k + [rest], format="csr"),
+        )
+        return self._learn(target, to_original, scaling, given, len(weights), further)
+
+    def _make_target(self, X, y, options):
+        return RegressionTarget(self._outcome, X, y, **options)
 
     def _find_scaling(self, further, X, sample_weight, y=None):
         """How features, and the outcome if given, are standardised; ``further`` rows as the first.
@@ -220,7 +248,7 @@ class _BayesianLinearModel(BayesianEstimator):
 
     def _unpack(self, theta):
         """Intercepts (m, k) and coefficients (m, k, p) of the k linear predictors."""
-        first, k = int(self._scaling.fit_intercept), self._n_predictors
+        first, k = int(self._scaling.fit_intercept), self._outcome.n_predictors
         rows = theta[:, : k * (first + self.n_features_in_)].reshape(len(theta), k, -1)
         intercept = rows[:, :, 0] if first else np.zeros(rows.shape[:2])
         return intercept, rows[:, :, first:]
@@ -231,6 +259,13 @@ class _BayesianLinearModel(BayesianEstimator):
         predictors = X @ coef.reshape(-1, self.n_features_in_).T
         predictors += intercept.ravel()
         return predictors.reshape(X.shape[0], *intercept.shape)
+
+    def _heads(self, X, theta):
+        predictors = np.moveaxis(self._predictors(X, theta), 2, 0)
+        if not self._outcome.extra:
+            return predictors
+        first = len(predictors) * (int(self._scaling.fit_intercept) + self.n_features_in_)
+        return [*predictors, *theta.T[first : first + len(self._outcome.extra)]]
 
     def _summaries(self, posterior):
         """Means and standard deviations of intercepts (k,) and coefficients (k, p)."""
@@ -245,7 +280,128 @@ class _BayesianLinearModel(BayesianEstimator):
         }
 
 
-class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
+class GeneralizedLinearRegressor(BayesianRegressorMixin, _BayesianLinearModel):
+    """Base class of linear models of a numeric outcome with one linear predictor.
+
+    A subclass says in ``_outcome`` what is observed (:mod:`skstein.outcomes`); fits, streams and
+    predictions follow. :doc:`/extending` has an example. The parameters are those of
+    `BayesianLinearRegression`, without the prior of its noise.
+    """
+
+    def __init__(
+        self,
+        inference="ksd-mcmc",
+        *,
+        prior="normal",
+        intercept_prior="normal",
+        fit_intercept=True,
+        standardize=True,
+        factorized=False,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+        warm_start=False,
+    ):
+        self.inference = inference
+        self.prior = prior
+        self.intercept_prior = intercept_prior
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.factorized = factorized
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    @validated
+    def fit(self, X, y, sample_weight=None):
+        """Find the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Sparse features are centred implicitly and never made dense.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
+
+        Returns
+        -------
+        self : estimator instance
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid.
+        TypeError
+            If an engine or prior is a class instead of an instance.
+        """
+        return self._fit(X, y, sample_weight)
+
+    @available_if(_takes_further_rows)
+    @validated
+    def partial_fit(self, X, y, sample_weight=None):
+        """Take in further rows: a stream of them, each once, in chunks of any size.
+
+        The posterior is that of all rows so far, up to sampling error; the rows are not kept. The
+        first call is a fit, and what it standardises by stays. After `fit`, the rows of the fit are
+        the first ones; a later `fit` begins anew. Needs ``inference="pmd"``, whose ``n_total``
+        allows for further passes over the same rows; rows of weight zero count as rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
+
+        Returns
+        -------
+        self : estimator instance
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid, the rows go beyond ``n_total``, or
+            priors or the standardisation are not those of the rows before.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the first rows are too few, or the posterior is likely to be wrong.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_regression
+        >>> from skstein import BayesianLinearRegression
+        >>> X, y = make_regression(3000, 3, noise=10.0, random_state=0)
+        >>> reg = BayesianLinearRegression("pmd", random_state=0)
+        >>> for start in range(0, 3000, 1000):
+        ...     reg = reg.partial_fit(X[start : start + 1000], y[start : start + 1000])
+        >>> reg.posterior_.diagnostics["n_seen"]
+        3000
+        """
+        return self._fit(X, y, sample_weight, stream=True)
+
+    def _checked(self, y):
+        with about("y"):
+            y = y.astype(np.float64)
+        check_magnitude(y, "y")
+        self._outcome.check(y)
+        return y
+
+    def _prepared(self, y, sample_weight, classes):
+        """Outcomes and weights for the target, and what is poor about them as first of a stream."""
+        return y, sample_weight, "one outcome alone" if np.ptp(y) == 0.0 else ""
+
+    def _summaries(self, posterior):
+        summaries = {name: value[0] for name, value in super()._summaries(posterior).items()}
+        for name in ("intercept_", "intercept_std_"):
+            summaries[name] = float(summaries[name])
+        return summaries
+
+
+class BayesianLinearRegression(GeneralizedLinearRegressor):
     r"""Bayesian linear regression with unknown noise variance.
 
     The outcome is normal around ``X @ coef + intercept`` with variance :math:`\sigma^2`, which has
@@ -329,8 +485,6 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
     (3, 2)
     """
 
-    _n_predictors = 1
-
     _parameter_constraints = {
         **_BayesianLinearModel._parameter_constraints,
         "noise_shape": [Interval(Real, 1 / LARGEST, LARGEST, closed="both")],
@@ -353,125 +507,30 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
         verbose=0,
         warm_start=False,
     ):
-        self.inference = inference
-        self.prior = prior
-        self.intercept_prior = intercept_prior
+        super().__init__(
+            inference,
+            prior=prior,
+            intercept_prior=intercept_prior,
+            fit_intercept=fit_intercept,
+            standardize=standardize,
+            factorized=factorized,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            warm_start=warm_start,
+        )
         self.noise_shape = noise_shape
         self.noise_scale = noise_scale
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.factorized = factorized
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.warm_start = warm_start
 
-    @validated
-    def fit(self, X, y, sample_weight=None):
-        """Find the posterior.
+    @property
+    def _outcome(self):
+        return Normal(self.noise_shape, self.noise_scale)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Sparse features are centred implicitly and never made dense.
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-            A weight equals that many repetitions of the sample.
-
-        Returns
-        -------
-        self : BayesianLinearRegression
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X, y or the weights are invalid.
-        TypeError
-            If an engine or prior is a class instead of an instance.
-        """
-        return self._take(X, y, sample_weight)
-
-    @available_if(_takes_further_rows)
-    @validated
-    def partial_fit(self, X, y, sample_weight=None):
-        """Take in further rows: a stream of them, each once, in chunks of any size.
-
-        The posterior is that of all rows so far, up to sampling error; the rows are not kept. The
-        first call is a fit, and what it standardises by stays. After `fit`, the rows of the fit are
-        the first ones; a later `fit` begins anew. Needs ``inference="pmd"``, whose ``n_total``
-        allows for further passes over the same rows; rows of weight zero count as rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-            A weight equals that many repetitions of the sample.
-
-        Returns
-        -------
-        self : BayesianLinearRegression
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X, y or the weights are invalid, the rows go beyond ``n_total``, or
-            priors or the standardisation are not those of the rows before.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the first rows are too few, or the posterior is likely to be wrong.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import make_regression
-        >>> from skstein import BayesianLinearRegression
-        >>> X, y = make_regression(3000, 3, noise=10.0, random_state=0)
-        >>> reg = BayesianLinearRegression("pmd", random_state=0)
-        >>> for start in range(0, 3000, 1000):
-        ...     reg = reg.partial_fit(X[start : start + 1000], y[start : start + 1000])
-        >>> reg.posterior_.diagnostics["n_seen"]
-        3000
-        """
-        return self._take(X, y, sample_weight, stream=True)
-
-    def _take(self, X, y, sample_weight, stream=False):
-        given = X, y, sample_weight
-        further = stream and hasattr(self, "posterior_")
-        X, y = self._validated(X, y, further)
-        with about("y"):
-            y = y.astype(np.float64)
-        check_magnitude(y, "y")
-        weights = check_sample_weight(sample_weight, X, may_be_zero=further)
-        X, y, sample_weight = drop_weightless(X, y, weights)
-        scaling = self._find_scaling(further, X, sample_weight, y)
-        target = LinearTarget(
-            X,
-            (y - scaling.y_center) / scaling.y_scale,
-            noise_shape=self.noise_shape,
-            noise_scale=self.noise_scale,
-            factorized=self.factorized,
-            **self._target_options(scaling, sample_weight),
-        )
-        target = self._with_factors(target)
-        if stream and not further:
-            self._begins_stream(X, target.dim, "one outcome alone" if np.ptp(y) == 0.0 else "")
-        offset, matrix, inverse = self._to_original_scale(scaling)
-        rest = sparse.eye_array(target.dim - len(offset))
-        shift = np.zeros(rest.shape[0])
-        shift[0] = 2.0 * np.log(scaling.y_scale)  # of the logarithm of the noise variance
-        to_original = Affine(
-            np.append(offset, shift),
-            sparse.block_diag([matrix, rest], format="csr"),
-            sparse.block_diag([inverse, rest], format="csr"),
-        )
-        return self._learn(target, to_original, scaling, given, len(weights), further)
+    def _make_target(self, X, y, options):
+        prior = {"noise_shape": self.noise_shape, "noise_scale": self.noise_scale}
+        return LinearTarget(X, y, factorized=self.factorized, **prior, **options)
 
     def _summaries(self, posterior):
-        summaries = {name: value[0] for name, value in super()._summaries(posterior).items()}
-        for name in ("intercept_", "intercept_std_"):
-            summaries[name] = float(summaries[name])
         with np.errstate(over="ignore"):
             variances = np.exp(posterior.particles[:, self._noise_column])
         if not (np.isfinite(variances) & (variances > 0.0)).all():
@@ -479,10 +538,8 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
                 "the noise variance leaves the range of floating point in part of the posterior; "
                 "give its prior a noise_shape and a noise_scale nearer to 1."
             )
+        summaries = super()._summaries(posterior)
         return {**summaries, "noise_variance_": float(variances @ posterior.weights)}
-
-    def _particle_outputs(self, X, theta):
-        return self._predictors(X, theta)[:, :, 0], np.exp(theta[:, self._noise_column])
 
     @property
     def _noise_column(self):
@@ -490,7 +547,7 @@ class BayesianLinearRegression(BayesianRegressorMixin, _BayesianLinearModel):
 
 
 class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
-    """What the linear classifiers share; a subclass makes the target and reads its particles."""
+    """What the linear classifiers share; a subclass says in ``_outcome`` how classes are linked."""
 
     _parameter_constraints = {
         **_BayesianLinearModel._parameter_constraints,
@@ -524,10 +581,6 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         self.verbose = verbose
         self.warm_start = warm_start
 
-    @property
-    def _n_predictors(self):
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
-
     @validated
     def fit(self, X, y, sample_weight=None):
         """Find the posterior.
@@ -552,7 +605,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         TypeError
             If an engine or prior is a class instead of an instance.
         """
-        return self._take(X, y, sample_weight)
+        return self._fit(X, y, sample_weight)
 
     @available_if(_takes_further_rows)
     @validated
@@ -608,42 +661,31 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
                 "dict."
             )
         before = self.classes_ if hasattr(self, "posterior_") else None
-        return self._take(X, y, sample_weight, stream_classes(classes, before))
+        return self._fit(X, y, sample_weight, True, stream_classes(classes, before))
 
-    def _take(self, X, y, sample_weight, classes=None):
-        given = X, y, sample_weight
-        stream = classes is not None
-        further = stream and hasattr(self, "posterior_")
-        X, y = self._validated(X, y, further)
+    def _checked(self, y):
         check_classification_targets(y)
-        weights = check_sample_weight(sample_weight, X, may_be_zero=further)
-        X, y, sample_weight = drop_weightless(X, y, weights)
+        return y
+
+    def _prepared(self, y, sample_weight, classes):
+        """Codes and weights for the target, and what is poor about them as first of a stream."""
         classes = np.unique(y) if classes is None else classes
         codes = class_codes(y, classes, type(self).__name__)
         self.classes_ = classes
         class_weight = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
+            self.class_weight, classes=classes, y=y, sample_weight=sample_weight
         )
         if not np.all((class_weight > 0.0) & (class_weight <= LARGEST)):
             raise ValueError(
                 f"class_weight must be positive and at most {LARGEST:g}, got {self.class_weight!r}."
             )
-        sample_weight = sample_weight * class_weight[codes]
-        scaling = self._find_scaling(further, X, sample_weight)
-        target = self._make_target(X, codes, self._target_options(scaling, sample_weight))
-        target = self._with_factors(target)
-        if stream and not further:
-            absent = np.setdiff1d(self.classes_, y).tolist()
-            self._begins_stream(X, target.dim, f"no sample of classes {absent}" if absent else "")
-        offset, matrix, inverse = self._to_original_scale(scaling)
-        k = self._n_predictors
-        rest = sparse.eye_array(target.dim - k * len(offset))
-        to_original = Affine(
-            np.append(np.tile(offset, k), np.zeros(rest.shape[0])),
-            sparse.block_diag([matrix] * k + [rest], format="csr"),
-            sparse.block_diag([inverse] * k + [rest], format="csr"),
-        )
-        return self._learn(target, to_original, scaling, given, len(weights), further)
+        absent = np.setdiff1d(classes, y).tolist()
+        problem = f"no sample of classes {absent}" if absent else ""
+        return codes, sample_weight * class_weight[codes], problem
+
+    def _target_options(self, scaling, sample_weight):
+        options = super()._target_options(scaling, sample_weight)
+        return {**options, "class_names": self.classes_}
 
 
 class BayesianLogisticRegression(_BayesianLinearClassifier):
@@ -730,16 +772,10 @@ class BayesianLogisticRegression(_BayesianLinearClassifier):
     (2, 3, 2)
     """
 
-    def _make_target(self, X, codes, options):
-        if len(self.classes_) == 2:
-            return LogisticTarget(X, codes, **options)
-        return SoftmaxTarget(
-            X, codes, n_classes=len(self.classes_), class_names=self.classes_, **options
-        )
-
-    def _particle_outputs(self, X, theta):
-        predictors = self._predictors(X, theta)
-        return predictors[:, :, 0] if self._n_predictors == 1 else predictors
+    @property
+    def _outcome(self):
+        n_classes = len(self.classes_)
+        return Bernoulli() if n_classes == 2 else Categorical(n_classes)
 
 
 class BayesianProbitRegression(_BayesianLinearClassifier):
@@ -827,14 +863,6 @@ class BayesianProbitRegression(_BayesianLinearClassifier):
     (2, 3, 2)
     """
 
-    def _make_target(self, X, codes, options):
-        return ProbitTarget(
-            X, codes, n_classes=len(self.classes_), class_names=self.classes_, **options
-        )
-
-    def _particle_outputs(self, X, theta):
-        predictors = self._predictors(X, theta)
-        if self._n_predictors == 1:
-            eta = predictors[:, :, 0]
-            return log_ndtr(eta) - log_ndtr(-eta)
-        return log_ndtr(predictors)
+    @property
+    def _outcome(self):
+        return Probit(len(self.classes_))

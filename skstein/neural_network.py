@@ -21,8 +21,9 @@ from sklearn.utils.validation import validate_data
 
 from ._classes import class_codes, stream_classes
 from ._columns import drop_weightless, location_and_scale
-from ._estimator import BayesianClassifierMixin, BayesianEstimator, BayesianRegressorMixin
+from ._estimator import BayesianEstimator
 from ._parallel import make_map, one_thread
+from ._prediction import BayesianClassifierMixin, BayesianRegressorMixin
 from ._random import as_generator
 from ._validation import (
     HasMethods,
@@ -42,6 +43,7 @@ from .inference._network import (
 )
 from .inference.curve import curve_middle
 from .inference.ensemble import Ensemble, Survivors, automatic_epochs, resolve_batch_size
+from .outcomes import Bernoulli, Categorical, Normal
 from .posterior import ParticlePosterior
 from .priors import PRIORS, resolve_prior
 from .targets.mlp import MLPTarget, ScaledNetwork
@@ -168,6 +170,7 @@ class _BayesianMLP(BayesianEstimator):
         return MLPTarget(
             scaling.features(X, dtype),
             y,
+            outcome=self._outcome,
             sample_weight=sample_weight,
             hidden_layer_sizes=self._hidden,
             activation=self.activation,
@@ -775,17 +778,18 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             (y - scaling.y_center) / scaling.y_scale,
             sample_weight,
             scaling,
-            noise_shape=self.noise_shape,
-            noise_scale=self.noise_scale,
             **options,
         )
 
-    def _particle_outputs(self, X, theta):
+    @property
+    def _outcome(self):
+        return Normal(self.noise_shape, self.noise_scale)
+
+    def _heads(self, X, theta):
         center, scale = self._scaling.y_center, self._scaling.y_scale
-        means = center + scale * self._outputs(X, theta)
-        variances = scale**2 * np.exp(theta[:, self._network.n_weights :])
-        means, variances = np.moveaxis(means, 0, 2), variances.T
-        return (means[:, 0], variances[0]) if self._n_outputs == 1 else (means, variances)
+        means = np.moveaxis(center + scale * self._outputs(X, theta), 0, 2)
+        log_variances = (2.0 * np.log(scale) + theta[:, self._network.n_weights :]).T
+        return (means[:, 0], log_variances[0]) if self._n_outputs == 1 else (means, log_variances)
 
 
 class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
@@ -1031,18 +1035,12 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         return self._prepared(X, codes, weights)
 
     def _make_target(self, X, codes, sample_weight, scaling, **options):
-        n_classes = len(self.classes_)
-        likelihood = "binary" if n_classes == 2 else "softmax"
-        return self._target(
-            X,
-            codes,
-            sample_weight,
-            scaling,
-            likelihood=likelihood,
-            n_classes=n_classes,
-            **options,
-        )
+        return self._target(X, codes, sample_weight, scaling, **options)
 
-    def _particle_outputs(self, X, theta):
-        outputs = np.moveaxis(self._outputs(X, theta), 0, 1)
-        return outputs[:, :, 0] if len(self.classes_) == 2 else outputs
+    @property
+    def _outcome(self):
+        n_classes = len(self.classes_)
+        return Bernoulli() if n_classes == 2 else Categorical(n_classes)
+
+    def _heads(self, X, theta):
+        return np.moveaxis(self._outputs(X, theta), 2, 0).swapaxes(1, 2)

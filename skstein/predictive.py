@@ -5,8 +5,9 @@ methods. `predictive` reaches through them: it is a table from the type of a wra
 inwards, so each wrapper is a few lines here and nests with all others.
 
 Only a transformed outcome changes the prediction itself. Quantiles pass through a monotone map as
-they are. Moments do not, so each particle's normal is integrated by Gauss-Hermite quadrature, and
-the law of total variance splits the result as it does for an outcome that was not transformed.
+they are. Moments do not, so each particle's outcome is integrated by the quadrature that its
+distribution has, and the law of total variance splits the result as it does for an outcome that was
+not transformed.
 """
 
 from abc import ABC, abstractmethod
@@ -28,13 +29,9 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from ._blocks import row_blocks
-from ._estimator import BayesianClassifierMixin, BayesianRegressorMixin, _ends, _probabilities
-from ._validation import check_fractions
+from ._prediction import PredictsOutcomes
+from ._validation import check_fractions, interval_ends
 from .posterior import weighted_quantile
-
-# Standard normal nodes and their probabilities: exact for polynomials up to degree 127.
-_NODES, _SHARES = np.polynomial.hermite_e.hermegauss(64)
-_SHARES = _SHARES / _SHARES.sum()
 
 # Standard normal scores of the outcomes that stand for all when the map is not monotone, and those
 # at which their quantiles are computed; a spline, all but straight, gives the others.
@@ -61,6 +58,13 @@ class Predictive(ABC):
     was fitted on. Nothing is averaged over the posterior before a method is called, no result is
     kept, and only `samples` draws random numbers.
 
+    Attributes
+    ----------
+    outcome : Outcome
+        What is observed, before any transformation.
+    n_outcomes : int
+        Numbers that are observed of a row.
+
     See Also
     --------
     skstein.predictive : Makes it.
@@ -77,6 +81,8 @@ class Predictive(ABC):
     >>> prediction.samples(4, random_state=0).shape
     (5, 4)
     """
+
+    n_outcomes = 1
 
     @abstractmethod
     def mean(self):
@@ -138,7 +144,7 @@ class Predictive(ABC):
         ValueError
             If ``level`` leaves [0, 1].
         """
-        return self.quantiles(_ends(level))
+        return self.quantiles(interval_ends(level))
 
     @abstractmethod
     def samples(self, n_samples, random_state=None):
@@ -183,12 +189,9 @@ class Predictive(ABC):
         Means are class probabilities, of shape (n, m, n_classes), or means of the outcome, (n, m).
         """
 
+    @abstractmethod
     def _transformed(self, transformer):
         """The predictive of ``transformer.inverse_transform`` of the outcome."""
-        raise TypeError(
-            "only the outcome of a skstein regressor can be transformed; the regressor of "
-            "TransformedTargetRegressor predicts classes."
-        )
 
 
 class _Direct(Predictive):
@@ -197,6 +200,20 @@ class _Direct(Predictive):
     def __init__(self, estimator, X):
         self.estimator = estimator
         self.X = X
+
+    @property
+    def outcome(self):
+        return self.estimator._outcome
+
+    @property
+    def n_outcomes(self):
+        return 1 if self.outcome.has_classes else self.estimator._n_outputs
+
+    def mean(self):
+        return self.estimator._predictive_mean(self.X)
+
+    def std(self):
+        return self.estimator._predictive_std(self.X)
 
     def quantiles(self, q):
         return self.estimator.predict_quantiles(self.X, q)
@@ -207,40 +224,20 @@ class _Direct(Predictive):
     def uncertainty(self):
         return self.estimator.predict_uncertainty(self.X)
 
-
-class _ClassProbabilities(_Direct):
-    def mean(self):
-        return self.estimator.predict_proba(self.X)
-
-    def std(self):
-        def std(logits, weights):
-            by_particle = np.moveaxis(_probabilities(logits), 1, -1)
-            mean = by_particle @ weights
-            return np.sqrt(np.square(by_particle - mean[..., None]) @ weights)
-
-        return self.estimator._over_rows(self.X, std)
-
     def _by_particle(self):
-        for _, logits, weights in self.estimator._row_outputs(self.X):
-            yield _probabilities(logits), weights
-
-
-class _Outcome(_Direct):
-    def mean(self):
-        return self.estimator.predict(self.X)
-
-    def std(self):
-        return self.estimator.predict(self.X, return_std=True)[1]
-
-    def _by_particle(self):
-        for _, (means, _), weights in self.estimator._row_noises(self.X):
-            yield means, weights
+        for _, heads, weights in self.estimator._row_noises(self.X):
+            yield self.outcome.expected(heads), weights
 
     def _transformed(self, transformer):
-        if self.estimator._n_outputs > 1:
+        if self.outcome.nodes is None:
+            raise TypeError(
+                "only the outcome of a skstein regressor that can be any number is transformed; "
+                f"{type(self.estimator).__name__} predicts another kind."
+            )
+        if self.n_outcomes > 1:
             raise TypeError(
                 "only a single outcome can be transformed; the regressor of "
-                f"TransformedTargetRegressor was fitted on {self.estimator._n_outputs}."
+                f"TransformedTargetRegressor was fitted on {self.n_outcomes}."
             )
         return _TransformedOutcome(self, (transformer,))
 
@@ -248,8 +245,9 @@ class _Outcome(_Direct):
 class _TransformedOutcome(Predictive):
     """Outcome seen through the inverses of transformers, the innermost first."""
 
-    def __init__(self, outcome, transformers):
-        self.outcome = outcome
+    def __init__(self, direct, transformers):
+        self.direct = direct
+        self.outcome = direct.outcome
         self.transformers = transformers
 
     def mean(self):
@@ -266,10 +264,10 @@ class _TransformedOutcome(Predictive):
         for sign, levels in ((1, q), (-1, 1.0 - q)):
             rows = direction == sign
             if rows.any():
-                result[rows] = self._inverse(self.outcome.quantiles(levels)[rows])
+                result[rows] = self._inverse(self.direct.quantiles(levels)[rows])
         others = np.flatnonzero(direction == 0)
         if len(others):
-            knots = self.outcome.quantiles(ndtr(_KNOTS))
+            knots = self.direct.quantiles(ndtr(_KNOTS))
             for block in row_blocks(len(others), 8 * len(_SCORES)):
                 rows = others[block]
                 values = self._inverse(CubicSpline(_KNOTS, knots[rows], axis=1)(_SCORES))
@@ -277,18 +275,18 @@ class _TransformedOutcome(Predictive):
         return result
 
     def samples(self, n_samples, random_state=None):
-        return self._inverse(self.outcome.samples(n_samples, random_state))
+        return self._inverse(self.direct.samples(n_samples, random_state))
 
     def uncertainty(self):
         _, explained, noise = self._moments()
         return Bunch(total=explained + noise, aleatoric=noise, epistemic=explained)
 
     def _by_particle(self):
-        for _, (means, variances), weights in self.outcome.estimator._row_noises(self.outcome.X):
-            yield self._particle_moments(means, np.sqrt(variances))[1], weights
+        for _, heads, weights in self.direct.estimator._row_noises(self.direct.X):
+            yield self._particle_moments(heads)[1], weights
 
     def _transformed(self, transformer):
-        return _TransformedOutcome(self.outcome, (*self.transformers, transformer))
+        return _TransformedOutcome(self.direct, (*self.transformers, transformer))
 
     def _inverse(self, values):
         # Ends of a distribution may be infinite, and its far tails may leave the inverse's domain.
@@ -305,7 +303,7 @@ class _TransformedOutcome(Predictive):
 
     def _direction(self):
         """For each row: 1 where the inverse increases, -1 where it decreases, else 0."""
-        low, high = self.outcome.quantiles(_TAILS).T
+        low, high = self.direct.quantiles(_TAILS).T
         values = self._inverse(np.linspace(low, high, _TRIALS, axis=1))
         with np.errstate(invalid="ignore"):
             change = np.diff(values, axis=1)
@@ -320,8 +318,8 @@ class _TransformedOutcome(Predictive):
         Outcomes without an inverse are left out as long as they are rare.
         """
         moments = []
-        for _, (means, variances), weights in self.outcome.estimator._row_noises(self.outcome.X):
-            mass, mean, variance = self._particle_moments(means, np.sqrt(variances))
+        for _, heads, weights in self.direct.estimator._row_noises(self.direct.X):
+            mass, mean, variance = self._particle_moments(heads)
             weights = weights * mass
             defined = weights.sum(axis=1)
             weights /= np.where(defined >= 1.0 - _NEGLIGIBLE, defined, np.nan)[:, None]
@@ -330,20 +328,20 @@ class _TransformedOutcome(Predictive):
             moments.append(np.stack([center, explained, np.sum(weights * variance, axis=1)]))
         return np.concatenate(moments, axis=1)
 
-    def _particle_moments(self, means, stds):
+    def _particle_moments(self, heads):
         """Probability that the inverse exists, mean and variance under each particle.
 
         One node of the quadrature at a time updates the moments, to bound the memory.
         """
-        mass, mean, squares = np.zeros((3, *means.shape))
-        for node, share in zip(_NODES, _SHARES, strict=True):
-            values = self._inverse(means + node * stds)
+        mass = mean = squares = 0.0
+        for values, share in self.outcome.nodes(heads):
+            values = self._inverse(values)
             share = np.where(np.isnan(values), 0.0, share)
-            mass += share
+            mass = mass + share
             step = np.where(share > 0.0, values - mean, 0.0)
             fraction = share / np.where(mass > 0.0, mass, 1.0)
-            mean += fraction * step
-            squares += share * (1.0 - fraction) * step**2
+            mean = mean + fraction * step
+            squares = squares + share * (1.0 - fraction) * step**2
         return mass, mean, squares / np.where(mass > 0.0, mass, 1.0)
 
 
@@ -418,24 +416,18 @@ def predictive(estimator, X):
         found = f"the class {estimator.__name__} instead of an instance"
     else:
         found = type(estimator).__name__
-    predictors = {object, BayesianClassifierMixin, BayesianRegressorMixin}
-    wrappers = sorted(wrapper.__name__ for wrapper in predictive.registry.keys() - predictors)
+    wrappers = predictive.registry.keys() - {object, PredictsOutcomes}
+    wrappers = sorted(wrapper.__name__ for wrapper in wrappers)
     raise TypeError(
         "predictive needs a fitted classifier or regressor of skstein, alone or as the final "
         f"predictor inside {', '.join(wrappers)}; found {found}."
     )
 
 
-@predictive.register(BayesianClassifierMixin)
-def _classifier(estimator, X):
+@predictive.register(PredictsOutcomes)
+def _estimator(estimator, X):
     check_is_fitted(estimator)
-    return _ClassProbabilities(estimator, X)
-
-
-@predictive.register(BayesianRegressorMixin)
-def _regressor(estimator, X):
-    check_is_fitted(estimator)
-    return _Outcome(estimator, X)
+    return _Direct(estimator, X)
 
 
 @predictive.register(Pipeline)

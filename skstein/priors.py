@@ -15,7 +15,7 @@ are whitened with `conditional`, the normal prior of the expected precision.
 from numbers import Real
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln
 from sklearn.base import BaseEstimator, clone
 
 from ._validation import Interval
@@ -304,6 +304,54 @@ class HierarchicalNormal(Prior):
         """Draw ``m`` coefficient vectors of length ``p``, shape (m, p)."""
         alpha = rng.standard_gamma(self.shape, (m, 1)) / self.rate
         return rng.standard_normal((m, p)) / np.sqrt(alpha)
+
+
+class LogInverseGamma:
+    """Logarithms of independent inverse gamma variables.
+
+    The density of each variable is proportional to ``v ** -(shape + 1) * exp(-scale / v)``.
+
+    Parameters
+    ----------
+    shape, scale : float or array-like of shape (k,)
+
+    Examples
+    --------
+    >>> from skstein.priors import LogInverseGamma
+    >>> print(f"{LogInverseGamma(1.0, 2.0).entropy():.4f}")
+    1.5772
+    """
+
+    def __init__(self, shape, scale):
+        shape, scale = np.broadcast_arrays(np.atleast_1d(shape), np.atleast_1d(scale))
+        self.shape, self.scale = shape.astype(float), scale.astype(float)
+
+    def log_density(self, log_v):
+        """Normalised log density of each row of ``log_v`` (m, k), shape (m,)."""
+        a, b = self.shape, self.scale
+        constant = a * np.log(b) - gammaln(a)
+        return np.sum(constant - a * log_v - b * np.exp(-log_v), axis=1)
+
+    def score(self, log_v):
+        """Gradient of the log density at each row of ``log_v`` (m, k), shape (m, k)."""
+        return self.scale * np.exp(-log_v) - self.shape
+
+    def curvature(self, log_v):
+        """Negative second derivatives of the log density, shape (m, k)."""
+        return self.scale * np.exp(-log_v)
+
+    def sample(self, rng, m):
+        """``m`` draws, shape (m, k)."""
+        # A gamma variable of small shape underflows; G(a) = G(a + 1) U^(1 / a) has a logarithm.
+        size = (m, len(self.shape))
+        log_gamma = np.log(rng.standard_gamma(self.shape + 1.0, size))
+        log_gamma += np.log(rng.random(size)) / self.shape
+        return np.log(self.scale) - log_gamma
+
+    def entropy(self):
+        """Differential entropy of the logarithms, in nats: it does not depend on the scale."""
+        a = self.shape
+        return float(np.sum(a + gammaln(a) - a * digamma(a)))
 
 
 def _each(scale, p):

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._estimator import BayesianEstimator, _ends
+from ._estimator import BayesianEstimator
 from ._jit.predict import normal_mixture_quantile
 from ._random import as_generator
 from ._validation import (
@@ -25,6 +25,7 @@ from ._validation import (
     check_count,
     check_fractions,
     check_magnitude,
+    interval_ends,
     validated,
 )
 from .diagnostics import weighted_ess
@@ -261,7 +262,9 @@ class StochasticVolatility(BayesianEstimator):
         """
         check_is_fitted(self)
         path = self.posterior_.particles[:, 3:]
-        return np.exp(0.5 * weighted_quantile(path, self.posterior_.weights, _ends(level))).T
+        return np.exp(
+            0.5 * weighted_quantile(path, self.posterior_.weights, interval_ends(level))
+        ).T
 
     def predict(self, horizon=1):
         """Mean volatility of the returns that follow those of `fit`, over the posterior.
@@ -342,7 +345,7 @@ class StochasticVolatility(BayesianEstimator):
         ValueError
             If ``level`` leaves [0, 1], or ``horizon`` or ``of`` is invalid.
         """
-        return self.predict_quantiles(horizon, _ends(level), of)
+        return self.predict_quantiles(horizon, interval_ends(level), of)
 
     def sample_predictive(self, horizon=1, n_samples=1, random_state=None):
         """Draw what follows the returns of `fit`.

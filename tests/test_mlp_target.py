@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, stats
 from scipy.special import expit, log_softmax, softmax
 
+from skstein import outcomes
 from skstein._jit.mlp import gauss_newton
 from skstein.priors import AdaptiveRidge, HierarchicalNormal, Laplace, Normal, StudentT
 from skstein.targets._weight_priors import weight_prior
@@ -21,6 +22,12 @@ CASES = list(
 every_case = pytest.mark.parametrize(("likelihood", "activation", "hidden"), CASES)
 
 
+def outcome_of(likelihood, n_classes=3):
+    if likelihood == "normal":
+        return outcomes.Normal(1.0, 0.01)
+    return outcomes.Bernoulli() if likelihood == "binary" else outcomes.Categorical(n_classes)
+
+
 def make(rng, likelihood="normal", activation="relu", hidden=(5,), n=23, **options):
     options = {"dtype": np.float64, **options}
     X = rng.normal(size=(n, 3))
@@ -28,18 +35,15 @@ def make(rng, likelihood="normal", activation="relu", hidden=(5,), n=23, **optio
     if likelihood == "normal":
         y = rng.normal(size=(n, 2))
     else:
-        n_classes = 2 if likelihood == "binary" else 3
-        y = rng.integers(n_classes, size=n)
-        options["n_classes"] = n_classes
+        y = rng.integers(2 if likelihood == "binary" else 3, size=n)
     weights = rng.uniform(0.5, 2.0, size=n)
     return MLPTarget(
         X,
         y,
-        likelihood=likelihood,
+        **{"outcome": outcome_of(likelihood), **options},
         sample_weight=weights,
         hidden_layer_sizes=hidden,
         activation=activation,
-        **options,
     )
 
 
@@ -101,7 +105,7 @@ def test_prior_score_is_the_gradient(prior, rng):
 
 def test_prior_density_is_that_of_its_draws(rng):
     """A normal prior, scaled by the number of inputs, and an inverse gamma variance."""
-    target = make(rng, prior=Normal(2.0), hidden=(4,), noise_shape=3.0, noise_scale=0.5)
+    target = make(rng, prior=Normal(2.0), hidden=(4,), outcome=outcomes.Normal(3.0, 0.5))
     draws = target.sample_prior(rng, 20_000)
     scale = np.concatenate(
         [np.full(12, 2 / np.sqrt(3)), np.full(4, 2.0), np.full(8, 2 / np.sqrt(4)), np.ones(2)]
@@ -131,7 +135,7 @@ def test_integer_weights_equal_repetition(likelihood, rng):
     weights = rng.integers(1, 4, size=30)
     X = rng.normal(size=(30, 2))
     y = rng.normal(size=30) if likelihood == "normal" else rng.integers(2, size=30)
-    options = {"likelihood": likelihood, "n_classes": 2, "dtype": np.float64}
+    options = {"outcome": outcome_of(likelihood, 2), "dtype": np.float64}
     weighted = MLPTarget(X, y, sample_weight=weights, **options)
     repeated = MLPTarget(np.repeat(X, weights, axis=0), np.repeat(y, weights), **options)
     theta = rng.normal(size=(2, weighted.dim))
@@ -163,10 +167,10 @@ def curvature(target, theta):
                 for k in range(target.n_outputs)
             ]
         )[:, : target.n_weights]
-        if target.likelihood == "normal":
+        if target.n_noise:
             inner = np.diag(np.exp(-theta[target.n_weights :]))
         else:
-            p = expit(outputs[i]) if target.likelihood == "binary" else softmax(outputs[i])
+            p = expit(outputs[i]) if target.n_outputs == 1 else softmax(outputs[i])
             inner = np.diag(p) - np.outer(p, p)
         result += weights[i] * np.einsum("kp,kl,lp->p", jacobian, inner, jacobian)
     return result
@@ -209,7 +213,7 @@ def test_scales_have_a_floor(rng):
 
 
 def test_noise_is_drawn_from_its_conditional(rng):
-    target = make(rng, n=40, noise_shape=2.0, noise_scale=0.3)
+    target = make(rng, n=40, outcome=outcomes.Normal(2.0, 0.3))
     theta = 0.3 * rng.normal(size=target.dim)
     X, y, weights = target.data
     rate = 0.3 + 0.5 * weights @ np.square(plain_outputs(target, theta, X) - y)
@@ -468,7 +472,7 @@ def test_a_network_that_is_not_finite_falls_short_without_end(rng):
 def test_weights_that_go_straight_on_have_come_as_far_as_they_could(n_epochs, rng):
     """Log-odds that are far off: the bias moves by the rate in every step of Adam."""
     X, y = np.zeros((1000, 1)), np.ones(1000)
-    options = {"likelihood": "binary", "hidden_layer_sizes": (), "dtype": np.float64}
+    options = {"outcome": outcomes.Bernoulli(), "hidden_layer_sizes": (), "dtype": np.float64}
     target = MLPTarget(X, y, **options)
     state = target.begin_training(np.zeros(2), np.arange(1000), [], rng)
     state = target.train(n_epochs, 1000, 0.002, 40, 1, 0.0, state)

@@ -9,9 +9,9 @@ from sklearn.datasets import load_iris
 
 from skstein import BayesianProbitRegression, infer
 from skstein.inference import LaplaceDraws
+from skstein.outcomes.probit import log_phi_and_ratio
 from skstein.priors import Laplace, Normal
 from skstein.targets import ProbitTarget, laplace_approximation
-from skstein.targets.probit import log_phi_and_ratio
 
 K = 3
 PRIORS = {"prior": Normal(0.7), "intercept_prior": Normal(3.0)}
@@ -67,7 +67,7 @@ def test_curvature_is_between_zero_and_one(rng):
     """ratio (ratio + s) is 1 minus the variance of a truncated normal."""
     X = np.concatenate([[0.0], GRID])[:, None]
     target = ProbitTarget(X, np.ones(len(X)), fit_intercept=False)
-    curvature = target._curvature(X.T, target.y)[0, 0]
+    curvature = target.outcome.curvature(X.T, target.y)[0, 0]
     assert (curvature > -1e-9).all() and (curvature < 1 + 1e-9).all()
     assert_allclose(curvature[0], 2 / np.pi, rtol=1e-14)
 

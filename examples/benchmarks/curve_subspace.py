@@ -30,6 +30,7 @@ from sklearn.datasets import load_digits
 from skstein.inference import PMD, Ensemble, KSDThinnedMCMC, infer
 from skstein.inference.curve import curve_middle
 from skstein.metrics import agreement, expected_calibration_error, total_variation
+from skstein.outcomes import Categorical
 from skstein.priors import Normal
 from skstein.targets.mlp import MLPTarget
 from skstein.targets.subspace import Subspace, curve_plane
@@ -49,8 +50,7 @@ def setting(seed, scale):
     target = MLPTarget(
         X[train],
         y[train],
-        likelihood="softmax",
-        n_classes=10,
+        outcome=Categorical(10),
         hidden_layer_sizes=(HIDDEN,),
         prior=Normal(scale),
         dtype=np.float64,

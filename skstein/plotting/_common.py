@@ -1,7 +1,6 @@
 """What the displays share: colours, axes, and a look inside what holds an estimator."""
 
 import numpy as np
-from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,8 +32,7 @@ def inside(estimator):
 
 def check_one_outcome(prediction):
     """Refuse the predictive of a regressor of several outcomes; none of them is transformed."""
-    inner = getattr(prediction, "estimator", None)
-    if inner is not None and is_regressor(inner) and inner._n_outputs > 1:
+    if prediction.n_outcomes > 1:
         raise TypeError("one outcome is drawn at a time; fit an estimator for each of them.")
 
 

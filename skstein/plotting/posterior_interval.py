@@ -1,10 +1,9 @@
 """Coefficients with credible intervals."""
 
 import numpy as np
-from sklearn.base import is_regressor
 
+from .._validation import interval_ends
 from ..posterior import ParticlePosterior, weighted_quantile
-from ..predictive import _ends
 from ._common import COLORS, GREY, inside, new_axes, positions
 
 
@@ -162,7 +161,7 @@ class PosteriorIntervalDisplay:
             _, values = estimator._unpack(posterior.particles)
             features = _feature_names(estimator)
             groups = [str(c) for c in estimator.classes_] if values.shape[1] > 1 else None
-            outcome = "y" if is_regressor(estimator) else "linear predictor"
+            outcome = estimator._outcome.predictor
             unit = "standard deviation" if standardized else "unit"
             xlabel = f"coefficient ({outcome} per {unit} of the feature)"
             if standardized:
@@ -192,7 +191,7 @@ class PosteriorIntervalDisplay:
 
     @classmethod
     def _of(cls, values, weights, names, level, inner_level, **kwargs):
-        q = np.concatenate([[0.5], _ends(level), _ends(inner_level)])
+        q = np.concatenate([[0.5], interval_ends(level), interval_ends(inner_level)])
         quantiles = np.moveaxis(weighted_quantile(values, weights, q), 0, -1)
         return cls(
             names,

@@ -1,10 +1,10 @@
 """Prediction along one feature."""
 
 import numpy as np
-from sklearn.base import is_regressor
 
+from .._validation import interval_ends
 from ..posterior import weighted_quantile
-from ..predictive import _ends, predictive
+from ..predictive import predictive
 from ._common import COLORS, GREY, check_one_outcome, new_axes
 from ._table import table_of
 
@@ -136,14 +136,14 @@ class PredictiveIntervalDisplay:
         grid = np.linspace(column.min(), column.max(), values) if np.ndim(values) == 0 else values
         grid = np.asarray(grid, dtype=float)
         rows = table.typical() if kind == "typical" else table
-        ends = _ends(level)
-        regression = is_regressor(estimator)
+        ends = interval_ends(level)
         means, mean_intervals, intervals = [], [], []
         for value in grid:
             prediction = predictive(estimator, rows.replaced(name, value))
             by_particle, weights = _averaged(prediction)
             means.append(weights @ by_particle)
             mean_intervals.append(weighted_quantile(by_particle, weights, ends).T)
+            regression = not prediction.outcome.has_classes
             if regression and kind == "typical":
                 intervals.append(prediction.interval(level)[0])
         mean, mean_interval = np.array(means), np.array(mean_intervals)

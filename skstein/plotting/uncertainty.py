@@ -1,7 +1,6 @@
 """The two parts of a prediction's uncertainty."""
 
 import numpy as np
-from sklearn.base import is_regressor
 
 from ..predictive import predictive
 from ._common import COLORS, check_one_outcome, new_axes
@@ -72,13 +71,13 @@ class UncertaintyDisplay:
         prediction = predictive(estimator, X)
         check_one_outcome(prediction)
         uncertainty = prediction.uncertainty()
-        regression = is_regressor(estimator)
-        if regression and y is not None:
+        outcome = prediction.outcome
+        if y is not None and not outcome.has_classes:
             raise ValueError("y marks the wrongly predicted classes; leave it out for a regressor.")
         display = cls(
             uncertainty.aleatoric,
             uncertainty.epistemic,
-            unit="squared units of y" if regression else "nats",
+            unit=outcome.unit,
             wrong=None if y is None else np.asarray(estimator.predict(X)) != np.asarray(y),
         )
         return display.plot(ax=ax, **kwargs)

@@ -1,9 +1,10 @@
 """Log densities and the adapters that wrap them."""
 
+from ..priors import LogInverseGamma
 from .base import Target, supports
 from .bijections import Affine, Chain, HyperbolicMap
-from .factors import ConjugateFactor, LogInverseGamma, MultivariateNormal
-from .glm import LogisticTarget, SoftmaxTarget
+from .factors import ConjugateFactor, MultivariateNormal
+from .glm import LogisticTarget, ProbitTarget, RegressionTarget, SoftmaxTarget
 from .hierarchical import HierarchicalTarget
 from .linear import LinearTarget
 from .log_density import LogDensity
@@ -11,7 +12,6 @@ from .minibatch import ControlVariate
 from .mlp import MLPTarget, Network
 from .newton import Laplace, laplace_approximation
 from .one_sided import OneSided, line_shifts
-from .probit import ProbitTarget
 from .smoothed_path import FactorizedTarget, SmoothedTarget
 from .stochastic_volatility import StochasticVolatilityTarget
 from .transformed import Transformed, Whitened
@@ -34,6 +34,7 @@ __all__ = [
     "Network",
     "OneSided",
     "ProbitTarget",
+    "RegressionTarget",
     "SmoothedTarget",
     "SoftmaxTarget",
     "StochasticVolatilityTarget",

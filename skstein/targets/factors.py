@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.special import digamma, gammaln
 
 
 @dataclass(frozen=True)
@@ -44,40 +43,6 @@ class ConjugateFactor:
 
     indices: np.ndarray
     optimum: Callable
-
-
-class LogInverseGamma:
-    """Logarithms of independent inverse gamma variables.
-
-    The density of each variable is proportional to ``v ** -(shape + 1) * exp(-scale / v)``.
-
-    Parameters
-    ----------
-    shape, scale : float or array-like of shape (k,)
-
-    Examples
-    --------
-    >>> from skstein.targets import LogInverseGamma
-    >>> print(f"{LogInverseGamma(1.0, 2.0).entropy():.4f}")
-    1.5772
-    """
-
-    def __init__(self, shape, scale):
-        shape, scale = np.broadcast_arrays(np.atleast_1d(shape), np.atleast_1d(scale))
-        self.shape, self.scale = shape.astype(float), scale.astype(float)
-
-    def sample(self, rng, m):
-        """``m`` draws, shape (m, k)."""
-        # A gamma variable of small shape underflows; G(a) = G(a + 1) U^(1 / a) has a logarithm.
-        size = (m, len(self.shape))
-        log_gamma = np.log(rng.standard_gamma(self.shape + 1.0, size))
-        log_gamma += np.log(rng.random(size)) / self.shape
-        return np.log(self.scale) - log_gamma
-
-    def entropy(self):
-        """Differential entropy of the logarithms, in nats: it does not depend on the scale."""
-        a = self.shape
-        return float(np.sum(a + gammaln(a) - a * digamma(a)))
 
 
 class MultivariateNormal:

@@ -1,8 +1,7 @@
-"""Regression targets: what they share, and the logistic and softmax likelihoods.
+"""Regression targets: an outcome, a design matrix and a prior of its coefficients.
 
-Each is a likelihood on a design matrix and a prior on its coefficients. All sums over rows go block
-by block (`_blocks.py`), through BLAS and NumPy's vectorised exponentials, which are several times
-faster than a compiled scalar loop.
+All sums over rows go block by block (`_blocks.py`), through BLAS and NumPy's vectorised
+exponentials, which are several times faster than a compiled scalar loop.
 """
 
 import copy
@@ -10,40 +9,52 @@ import copy
 import numpy as np
 
 from .._blocks import row_blocks
+from ..outcomes import Bernoulli, Categorical, Probit
 from ..priors import Normal
 from .base import Target, as_names
 from .design import make_design
 
 
 class RegressionTarget(Target):
-    """What the regressions share: rows, weights, packing and prior.
+    """The posterior of a regression on a design matrix, whatever its outcome.
 
-    ``theta`` holds, for each of ``n_outputs`` linear predictors, the intercept (if any) and the
-    coefficients; a subclass may append further coordinates.
+    ``theta`` holds, for each linear predictor of the outcome, the intercept (if any) and the
+    coefficients, then the outcome's further coordinates.
 
     Parameters
     ----------
+    outcome : Outcome
+        What is observed; see :mod:`skstein.outcomes`.
     X : array-like or SciPy sparse array of shape (n, p)
         Features.
     y : array-like of shape (n,)
-        Outcomes, as the subclass wants them.
+        Outcomes, or numbers of classes.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row's log likelihood; an integer weight equals repetition of the row.
     fit_intercept : bool, default=True
         Whether each linear predictor has an intercept, which stands first.
-    prior, intercept_prior : prior objects
-        On the coefficients and on the intercepts.
+    prior, intercept_prior : prior object, default=None
+        On the coefficients and on the intercepts; ``Normal(1.0)`` and ``Normal(10.0)`` by default.
     center, scale : array-like of shape (p,), default=None
         The features are taken as ``(X - center) / scale``.
     feature_names : sequence of str, default=None
         Names of the columns.
-    """
+    class_names : sequence of str, default=None
+        Of several linear predictors, for the names of the coordinates; the numbers by default.
 
-    n_outputs = 1
-    n_extra = 0
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.outcomes import Bernoulli
+    >>> from skstein.targets import RegressionTarget
+    >>> target = RegressionTarget(Bernoulli(), np.eye(4)[:, :2], np.array([1, 0, 1, 0]))
+    >>> target.names, target.score(np.zeros((5, 3))).shape
+    (('intercept', 'x0', 'x1'), (5, 3))
+    """
 
     def __init__(
         self,
+        outcome,
         X,
         y,
         *,
@@ -54,7 +65,10 @@ class RegressionTarget(Target):
         center=None,
         scale=None,
         feature_names=None,
+        class_names=None,
     ):
+        self.outcome = outcome
+        self.n_outputs = outcome.n_predictors
         self.design = make_design(X, fit_intercept, center, scale)
         self.n_rows, self.n_columns = self.design.shape
         self.y = np.asarray(y)
@@ -79,11 +93,20 @@ class RegressionTarget(Target):
             if feature_names is None
             else as_names(feature_names, self.n_features, "feature_names")
         )
-        self.dim = self.n_outputs * self.n_columns + self.n_extra
+        self.class_names = as_names(
+            range(self.n_outputs) if class_names is None or self.n_outputs == 1 else class_names,
+            self.n_outputs,
+            "class_names",
+        )
+        self._n_coef = self.n_outputs * self.n_columns
+        self.dim = self._n_coef + len(outcome.extra)
 
     @property
     def names(self):
-        return ("intercept",) * self.fit_intercept + self.feature_names
+        names = ("intercept",) * self.fit_intercept + self.feature_names
+        if self.n_outputs > 1:
+            names = tuple(f"{name}[{label}]" for label in self.class_names for name in names)
+        return names + tuple(self.outcome.extra)
 
     def take(self, rows):
         """The same regression on some of the rows, an index array."""
@@ -97,7 +120,7 @@ class RegressionTarget(Target):
     def _split(self, theta):
         """Intercepts (m, n_outputs or 0) and coefficients (m, n_outputs * p)."""
         m = len(theta)
-        table = theta[:, : self.n_outputs * self.n_columns].reshape(m, self.n_outputs, -1)
+        table = theta[:, : self._n_coef].reshape(m, self.n_outputs, -1)
         intercepts = table[:, :, : self.fit_intercept].reshape(m, -1)
         return intercepts, table[:, :, self.fit_intercept :].reshape(m, -1)
 
@@ -111,16 +134,24 @@ class RegressionTarget(Target):
     def log_prior(self, theta):
         intercepts, coef = self._split(theta)
         value = self.prior.log_density(coef)
-        return value + self.intercept_prior.log_density(intercepts) if self.fit_intercept else value
+        if self.fit_intercept:
+            value = value + self.intercept_prior.log_density(intercepts)
+        if self.outcome.extra:
+            value = value + self.outcome.extra_prior.log_density(theta[:, self._n_coef :])
+        return value
 
     def _prior_score(self, theta):
         intercepts, coef = self._split(theta)
         if self.fit_intercept:
             intercepts = self.intercept_prior.score(intercepts)
-        return self._join(intercepts, self.prior.score(coef))
+        extra = None
+        if self.outcome.extra:
+            extra = self.outcome.extra_prior.score(theta[:, self._n_coef :])
+        return self._join(intercepts, self.prior.score(coef), extra)
 
     def _prior_precision(self, theta):
-        size = self.n_outputs * self.n_columns
+        """Of intercepts and coefficients."""
+        size = self._n_coef
         intercepts, coef = self._split(theta[None])
         is_intercept = np.zeros((self.n_outputs, self.n_columns), dtype=bool)
         is_intercept[:, : self.fit_intercept] = True
@@ -147,37 +178,53 @@ class RegressionTarget(Target):
         return twin
 
     def _prior_precision_diagonal(self, theta):
-        square = theta[None] ** 2
-        intercepts, coef = (block[0] for block in self._split(square))
+        intercepts, coef = (block[0] for block in self._split(theta[None] ** 2))
         if self.fit_intercept:
             intercepts = self.intercept_prior.expected_precision(intercepts)
         return self._join(intercepts[None], self.prior.expected_precision(coef)[None])[0]
 
     def sample_prior(self, rng, m):
+        extra = self.outcome.extra_prior.sample(rng, m) if self.outcome.extra else None
         intercepts = self.intercept_prior.sample(rng, m, self.n_outputs * self.fit_intercept)
-        return self._join(intercepts, self.prior.sample(rng, m, self.n_outputs * self.n_features))
+        coef = self.prior.sample(rng, m, self.n_outputs * self.n_features)
+        return self._join(intercepts, coef, extra)
 
-    # Likelihood: a subclass writes the terms of one block of rows.
+    # Likelihood: sums over blocks of rows of what the outcome says of each.
+
+    def _heads(self, theta, rows):
+        """What the outcome is given for some rows, each of shape (m, rows) or (m, 1)."""
+        coef = theta[:, : self._n_coef].reshape(-1, self.n_columns)
+        eta = self.design.predictor(coef, rows).reshape(len(theta), self.n_outputs, -1)
+        eta = eta.swapaxes(0, 1)
+        return [*eta, *theta.T[self._n_coef :, :, None]] if self.outcome.extra else eta
 
     def _sum(self, theta, rows, value, score):
-        """Log likelihood (m,) and its score (m, n_outputs * n_columns) over ``rows``, scaled."""
+        """Log likelihood (m,) and its score (m, dim) over ``rows``, scaled."""
+        if rows is not None:
+            few = self.take(rows)
+            factor = self.n_rows / max(few.n_rows, 1)  # there may be no rows at all
+            total, gradient = few._sum(theta, None, value, score)
+            return factor * total, None if gradient is None else factor * gradient
         m, k = len(theta), self.n_outputs
-        coef = theta[:, : k * self.n_columns].reshape(m * k, self.n_columns)
         total = np.zeros(m)
         gradient = np.zeros((m * k, self.n_columns)) if score else None
-        design, y, weights = self.design, self.y, self.weights
-        if rows is not None:
-            design, y, weights = design.take(rows), y[rows], weights[rows]
-        n = len(y)
-        for block in row_blocks(n, 8 * m * k):
-            eta = design.predictor(coef, block).reshape(m, k, -1)
-            terms, residual = self._terms(eta, y[block], weights[block], value, score)
+        extra = np.zeros((m, len(self.outcome.extra)))
+        for block in self._blocks(8 * m * k):
+            heads = self._heads(theta, block)
+            terms, residual = self.outcome.terms(
+                heads, self.y[block], self.weights[block], value, score
+            )
             if value:
                 total += terms
             if score:
-                gradient += design.pull(residual.reshape(m * k, -1), block)
-        factor = 1.0 if rows is None else self.n_rows / n  # there may be no rows at all
-        return factor * total, None if gradient is None else factor * gradient.reshape(m, -1)
+                by_predictor = np.asarray(residual[:k]).swapaxes(0, 1)
+                gradient += self.design.pull(by_predictor.reshape(m * k, -1), block)
+                for j, part in enumerate(residual[k:]):
+                    extra[:, j] += part.sum(axis=1)
+        if score:
+            gradient = gradient.reshape(m, -1)
+            gradient = np.hstack([gradient, extra]) if extra.size else gradient
+        return total, gradient
 
     def log_likelihood(self, theta, rows=None):
         return self._sum(theta, rows, value=True, score=False)[0]
@@ -189,127 +236,90 @@ class RegressionTarget(Target):
         value, score = self._sum(theta, None, value=True, score=True)
         return value + self.log_prior(theta), score + self._prior_score(theta)
 
-    # Second derivatives: a subclass writes the curvature of one block of rows.
+    # Second derivatives, of the rows first and then of the prior.
 
-    def _curvatures(self, theta, rows=None):
-        """Yield each block of rows with its weighted curvature, shape (k, k, rows)."""
-        k = self.n_outputs
-        n = self.n_rows if rows is None else len(rows)
-        for block in row_blocks(n, 8 * (k * k + self.n_columns)):
-            block = block if rows is None else rows[block]
-            eta = self.design.predictor(theta.reshape(k, self.n_columns), block)
-            yield block, self._curvature(eta, self.y[block]) * self.weights[block]
+    def _curvatures(self, theta, bytes_per_row):
+        """Yield each block of rows with its weighted curvature, (n_heads, n_heads, rows)."""
+        for block in self._blocks(bytes_per_row):
+            heads = [head[0] for head in self._heads(theta[None], block)]
+            curvature = self.outcome.curvature(heads, self.y[block])
+            yield block, curvature * self.weights[block]
+
+    def _information(self, theta):
+        """Negative Hessian of the log likelihood, shape (dim, dim)."""
+        k, c, size = self.n_outputs, self.n_columns, self._n_coef
+        among, hessian = np.zeros((k, c, k, c)), np.zeros((self.dim, self.dim))
+        for block, curvature in self._curvatures(theta, 8 * (k * k + c)):
+            for i, j in np.argwhere(curvature[:k, :k].any(axis=2)):
+                if j <= i:
+                    gram = self.design.gram(curvature[i, j], block)
+                    among[i, :, j] += gram
+                    if j < i:
+                        among[j, :, i] += gram.T
+            for j, across in enumerate(curvature[k:]):
+                hessian[size + j, :size] += self.design.pull(across[:k], block).ravel()
+                hessian[size + j, size:] += across[k:].sum(axis=1)
+        hessian[:size, :size] = among.reshape(size, size)
+        hessian[:size, size:] = hessian[size:, :size].T
+        return hessian
 
     def hessian(self, theta, rows=None):
         """Negative Hessian of the log density (dim, dim), over ``rows`` scaled to all rows."""
-        k, c = self.n_outputs, self.n_columns
-        information = np.zeros((k, c, k, c))
-        for block, curvature in self._curvatures(theta, rows):
-            for i, j in np.argwhere(curvature.any(axis=2)):
-                if j <= i:
-                    gram = self.design.gram(curvature[i, j], block)
-                    information[i, :, j] += gram
-                    if j < i:
-                        information[j, :, i] += gram.T
-        if rows is not None:
-            information *= self.n_rows / len(rows)
-        return information.reshape(k * c, k * c) + self._prior_precision(theta)
+        if rows is None:
+            hessian = self._information(theta)
+        else:
+            hessian = self.take(rows)._information(theta) * (self.n_rows / len(rows))
+        hessian[: self._n_coef, : self._n_coef] += self._prior_precision(theta)
+        return self._with_extra_curvature(hessian, theta)
 
     def hessian_diagonal(self, theta):
         """The diagonal of `hessian`, shape (dim,), with the prior's expected precision."""
-        k, c = self.n_outputs, self.n_columns
-        information = np.zeros((k, c))
-        for block, curvature in self._curvatures(theta):
+        k, size = self.n_outputs, self._n_coef
+        information = np.zeros(self.dim)
+        for block, curvature in self._curvatures(theta, 8 * (k * k + self.n_columns)):
+            by_predictor = information[:size].reshape(k, -1)
             for i in range(k):
-                information[i] += self.design.gram_diagonal(curvature[i, i], block)
-        return information.ravel() + self._prior_precision_diagonal(theta)
+                by_predictor[i] += self.design.gram_diagonal(curvature[i, i], block)
+            information[size:] += curvature[k:, k:].sum(axis=2).diagonal()
+        information[:size] += self._prior_precision_diagonal(theta)
+        return self._with_extra_curvature(information, theta)
+
+    def _with_extra_curvature(self, hessian, theta):
+        """A Hessian, or its diagonal, with the prior's curvature of the further coordinates."""
+        if self.outcome.extra:
+            extra = np.arange(self._n_coef, self.dim)
+            where = (extra,) * hessian.ndim
+            hessian[where] += self.outcome.extra_prior.curvature(theta[None, extra])[0]
+        return hessian
 
     def pointwise_log_likelihood(self, theta):
         """Log likelihood of every row (unweighted), shape (m, n)."""
-        m, k = len(theta), self.n_outputs
-        coef = theta[:, : k * self.n_columns].reshape(m * k, self.n_columns)
-        eta = self.design.predictor(coef, slice(None)).reshape(m, k, -1)
-        return self._row_terms(eta, self.y)
+        return self.outcome.log_density(self._heads(theta, slice(None)), self.y)
 
     def _blocks(self, bytes_per_row):
         return row_blocks(self.n_rows, bytes_per_row)
 
 
-def _softplus(eta):
-    """log(1 + exp(eta)), to absolute rounding error and without overflow."""
-    if np.max(eta, initial=0.0) > 700.0:
-        return np.maximum(eta, 0.0) + np.log(1.0 + np.exp(-np.abs(eta)))
-    result = np.exp(eta)
-    result += 1.0
-    return np.log(result, out=result)
-
-
-def _sigmoid(eta):
-    return 0.5 + 0.5 * np.tanh(0.5 * eta)
-
-
 class LogisticTarget(RegressionTarget):
-    """Binary logistic regression, ``y`` in {0, 1}; ``theta`` = (intercept, coefficients).
-
-    Parameters
-    ----------
-    X : array-like or SciPy sparse array of shape (n, p)
-        Features.
-    y : array-like of shape (n,)
-        0 or 1.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row's log likelihood; an integer weight equals repetition of the row.
-    fit_intercept : bool, default=True
-        Whether there is an intercept, which stands first.
-    prior, intercept_prior : prior object, default=None
-        On the coefficients and on the intercept; ``Normal(1.0)`` and ``Normal(10.0)`` by default.
-    center, scale : array-like of shape (p,), default=None
-        The features are taken as ``(X - center) / scale``.
-    feature_names : sequence of str, default=None
-        Names of the columns.
+    """`RegressionTarget` of `skstein.outcomes.Bernoulli`, for ``y`` in {0, 1}.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skstein.targets import LogisticTarget
-    >>> target = LogisticTarget(np.eye(4)[:, :2], np.array([1, 0, 1, 0]))
-    >>> target.names, target.score(np.zeros((5, 3))).shape
-    (('intercept', 'x0', 'x1'), (5, 3))
+    >>> LogisticTarget(np.eye(4)[:, :2], np.array([1, 0, 1, 0])).names
+    ('intercept', 'x0', 'x1')
     """
 
-    def _row_terms(self, eta, y):
-        return y * eta[:, 0] - _softplus(eta[:, 0])
-
-    def _terms(self, eta, y, w, value, score):
-        return (
-            eta[:, 0] @ (y * w) - _softplus(eta[:, 0]) @ w if value else None,
-            (y - _sigmoid(eta)) * w if score else None,
-        )
-
-    def _curvature(self, eta, y):
-        p = _sigmoid(eta)
-        return (p * (1 - p))[None]
+    def __init__(self, X, y, **options):
+        super().__init__(Bernoulli(), X, y, **options)
 
 
 class SoftmaxTarget(RegressionTarget):
-    """Multinomial logistic regression, ``y`` in 0..K-1, every class with its own coefficients.
+    """`RegressionTarget` of `skstein.outcomes.Categorical`, for ``y`` in 0..n_classes - 1.
 
-    ``theta.reshape(K, -1)`` has a row (intercept, coefficients) for each class. The prior makes the
-    over-parameterised model proper and treats all classes alike.
-
-    Parameters
-    ----------
-    X : array-like or SciPy sparse array of shape (n, p)
-        Features.
-    y : array-like of shape (n,)
-        Numbers of the classes.
-    n_classes : int
-        Number of classes.
-    class_names : sequence of str, default=None
-        For the names of the coordinates; the numbers by default.
-    **kwargs : dict
-        ``sample_weight``, ``fit_intercept``, ``prior``, ``intercept_prior``, ``center``, ``scale``
-        and ``feature_names``, as in `LogisticTarget`.
+    ``theta.reshape(n_classes, -1)`` has a row (intercept, coefficients) for each class. The prior
+    makes the over-parameterised model proper and treats all classes alike.
 
     Examples
     --------
@@ -319,38 +329,20 @@ class SoftmaxTarget(RegressionTarget):
     9
     """
 
-    def __init__(self, X, y, *, n_classes, class_names=None, **kwargs):
-        self.n_outputs = int(n_classes)
-        self.class_names = (
-            tuple(map(str, range(n_classes)))
-            if class_names is None
-            else as_names(class_names, n_classes, "class_names")
-        )
-        super().__init__(X, np.asarray(y, dtype=np.intp), **kwargs)
+    def __init__(self, X, y, *, n_classes, **options):
+        super().__init__(Categorical(n_classes), X, np.asarray(y, dtype=np.intp), **options)
 
-    @property
-    def names(self):
-        columns = super().names
-        return tuple(f"{column}[{label}]" for label in self.class_names for column in columns)
 
-    @staticmethod
-    def _log_normaliser(eta):
-        top = eta.max(axis=1)
-        return top + np.log(np.exp(eta - top[:, None]).sum(axis=1))
+class ProbitTarget(RegressionTarget):
+    """`RegressionTarget` of `skstein.outcomes.Probit`, for ``y`` in 0..n_classes - 1.
 
-    def _row_terms(self, eta, y):
-        return eta[:, y, np.arange(len(y))] - self._log_normaliser(eta)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.targets import ProbitTarget
+    >>> ProbitTarget(np.eye(4)[:, :2], np.array([0, 1, 2, 0]), n_classes=3).dim
+    9
+    """
 
-    def _terms(self, eta, y, w, value, score):
-        normaliser = self._log_normaliser(eta)
-        rows = np.arange(len(y))
-        terms = (eta[:, y, rows] - normaliser) @ w if value else None
-        if not score:
-            return terms, None
-        residual = -np.exp(eta - normaliser[:, None])
-        residual[:, y, rows] += 1.0
-        return terms, residual * w
-
-    def _curvature(self, eta, y):
-        p = np.exp(eta - self._log_normaliser(eta[None])[0])
-        return np.eye(self.n_outputs)[:, :, None] * p - p[:, None] * p
+    def __init__(self, X, y, *, n_classes=2, **options):
+        super().__init__(Probit(n_classes), X, np.asarray(y, dtype=np.intp), **options)

@@ -16,9 +16,9 @@ import math
 
 import numpy as np
 
-from ..priors import Normal, Prior
+from ..priors import LogInverseGamma, Normal, Prior
 from .base import Target
-from .factors import ConjugateFactor, LogInverseGamma, indices_of
+from .factors import ConjugateFactor, indices_of
 
 
 class HierarchicalTarget(Target):

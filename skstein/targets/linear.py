@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
+from .. import outcomes
 from .._blocks import row_blocks
-from ..priors import Normal
-from .factors import ConjugateFactor, LogInverseGamma, MultivariateNormal
+from ..priors import LogInverseGamma, Normal
+from .factors import ConjugateFactor, MultivariateNormal
 from .glm import RegressionTarget
 
 _GRAM_UP_TO = 2000  # columns
@@ -37,7 +38,7 @@ class LinearTarget(RegressionTarget):
         Whether there are factors for mean field.
     **kwargs : dict
         ``sample_weight``, ``fit_intercept``, ``prior``, ``intercept_prior``, ``center``, ``scale``
-        and ``feature_names``, as in `LogisticTarget`.
+        and ``feature_names``, as in `RegressionTarget`.
 
     Examples
     --------
@@ -47,11 +48,9 @@ class LinearTarget(RegressionTarget):
     ('intercept', 'x0', 'x1', 'log_sigma2')
     """
 
-    n_extra = 1
-
     def __init__(self, X, y, *, noise_shape=1.0, noise_scale=1.0, factorized=False, **kwargs):
-        super().__init__(X, np.asarray(y, dtype=float), **kwargs)
-        self.noise_shape, self.noise_scale = float(noise_shape), float(noise_scale)
+        outcome = outcomes.Normal(noise_shape, noise_scale)
+        super().__init__(outcome, X, np.asarray(y, dtype=float), **kwargs)
         self.factorized = bool(factorized)
         self._sum_up()
 
@@ -96,7 +95,10 @@ class LinearTarget(RegressionTarget):
 
     def _noise_given_coef(self, theta):
         weight, rss, _ = self._sufficient(theta, None)
-        return LogInverseGamma(self.noise_shape + 0.5 * weight, self.noise_scale + 0.5 * rss.mean())
+        prior = self.outcome
+        return LogInverseGamma(
+            prior.noise_shape + 0.5 * weight, prior.noise_scale + 0.5 * rss.mean()
+        )
 
     def _ridge_solution(self):
         if self._gram is None:
@@ -106,12 +108,9 @@ class LinearTarget(RegressionTarget):
         return np.linalg.solve(self._gram + ridge * np.eye(self.n_columns), moment)
 
     @property
-    def names(self):
-        return (*super().names, "log_sigma2")
-
-    @property
     def initial(self):
-        variance = (self._rss + 2 * self.noise_scale) / (self._total_weight + 2 * self.noise_shape)
+        shape, scale = self.outcome.noise_shape, self.outcome.noise_scale
+        variance = (self._rss + 2 * scale) / (self._total_weight + 2 * shape)
         return np.append(self._center, math.log(variance))
 
     def _sufficient(self, theta, rows):
@@ -138,37 +137,14 @@ class LinearTarget(RegressionTarget):
         factor = 1.0 if rows is None else self.n_rows / n  # there may be no rows at all
         return factor * weight, factor * rss, factor * moment
 
-    def log_prior(self, theta):
-        log_sigma2, a, b = theta[:, -1], self.noise_shape, self.noise_scale
-        noise = a * math.log(b) - math.lgamma(a) - a * log_sigma2 - b * np.exp(-log_sigma2)
-        return super().log_prior(theta) + noise
-
-    def sample_prior(self, rng, m):
-        log_sigma2 = LogInverseGamma(self.noise_shape, self.noise_scale).sample(rng, m)
-        return np.concatenate([super().sample_prior(rng, m), log_sigma2], axis=1)
-
-    def log_likelihood(self, theta, rows=None):
-        weight, rss, _ = self._sufficient(theta, rows)
-        log_sigma2 = theta[:, -1]
-        return -0.5 * (weight * (math.log(2 * math.pi) + log_sigma2) + rss * np.exp(-log_sigma2))
-
-    def score(self, theta, rows=None):
+    def _sum(self, theta, rows, value, score):
         weight, rss, moment = self._sufficient(theta, rows)
-        precision = np.exp(-theta[:, -1])
+        log_sigma2, precision = theta[:, -1], np.exp(-theta[:, -1])
+        total = -0.5 * (weight * (math.log(2 * math.pi) + log_sigma2) + rss * precision)
         gradient = np.empty_like(theta)
-        gradient[:, :-1] = precision[:, None] * moment + self._prior_score(theta)
+        gradient[:, :-1] = precision[:, None] * moment
         gradient[:, -1] = 0.5 * (rss * precision - weight)
-        gradient[:, -1] += self.noise_scale * precision - self.noise_shape
-        return gradient
-
-    def log_density_and_score(self, theta):
-        return self.log_density(theta), self.score(theta)
-
-    def pointwise_log_likelihood(self, theta):
-        """Log likelihood of every row (unweighted), shape (m, n)."""
-        log_sigma2 = theta[:, -1:]
-        residual = self.y - self.design.predictor(theta[:, :-1], slice(None))
-        return -0.5 * (math.log(2 * math.pi) + log_sigma2 + residual**2 * np.exp(-log_sigma2))
+        return total, gradient
 
     def hessian(self, theta, rows=None):
         """Negative Hessian of the log density (dim, dim), over ``rows`` scaled to all rows."""
@@ -180,7 +156,7 @@ class LinearTarget(RegressionTarget):
         hessian = np.empty((self.dim, self.dim))
         hessian[:-1, :-1] = precision * gram + self._prior_precision(theta)
         hessian[:-1, -1] = hessian[-1, :-1] = precision * moment[0]
-        hessian[-1, -1] = precision * (0.5 * rss[0] + self.noise_scale)
+        hessian[-1, -1] = precision * (0.5 * rss[0] + self.outcome.noise_scale)
         return hessian
 
     def hessian_diagonal(self, theta):
@@ -190,4 +166,4 @@ class LinearTarget(RegressionTarget):
         blocks = self._blocks(16 * self.dim)
         gram = sum(self.design.gram_diagonal(self.weights[rows], rows) for rows in blocks)
         coef = precision * gram + self._prior_precision_diagonal(theta)
-        return np.append(coef, precision * (0.5 * rss[0] + self.noise_scale))
+        return np.append(coef, precision * (0.5 * rss[0] + self.outcome.noise_scale))

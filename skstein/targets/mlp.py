@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import gammaln, log_expit, logsumexp
 
 from .._blocks import row_blocks
 from .._jit import mlp
-from ..priors import HierarchicalNormal
+from ..outcomes import Bernoulli, Categorical, Normal
+from ..priors import HierarchicalNormal, LogInverseGamma
 from ._weight_priors import weight_prior
 from .base import Target
 
@@ -32,6 +32,10 @@ _FIRST_ROWS = 100  # on which almost every network shows that it is alive
 # On noise of all kinds, with few rows or many, losses on the way were up to 3 times the usual; with
 # thirty times the default rate of regressors, or 300 of classifiers, 10 to thousands of times that.
 _BOUNCE = 10.0
+
+
+# The outcomes of which there are compiled passes, and what those are called there.
+_COMPILED = {Normal: "normal", Bernoulli: "binary", Categorical: "softmax"}
 
 
 @dataclass(frozen=True)
@@ -146,9 +150,8 @@ class MLPTarget(Target):
     X : ndarray of shape (n, p)
     y : ndarray of shape (n,) or (n, n_outputs)
         For a normal likelihood the outcomes, otherwise the numbers of classes, (n,).
-    likelihood : {"normal", "binary", "softmax"}, default="normal"
-    n_classes : int, default=None
-        Needed for "softmax".
+    outcome : Normal, Bernoulli or Categorical, default=None
+        Of :mod:`skstein.outcomes`; ``Normal(1.0, 0.01)`` by default.
     sample_weight : ndarray of shape (n,), default=None
         A weight equals that many repetitions of a row.
     hidden_layer_sizes : sequence of int, default=(50,)
@@ -156,8 +159,6 @@ class MLPTarget(Target):
     prior : Normal, StudentT or HierarchicalNormal, default=None
         Of the scaled weights; ``HierarchicalNormal(rate=9.0)`` by default, whose precision for each
         group is bounded: the lowest tenth of its prior is left out. `AdaptiveRidge` is a Student t.
-    noise_shape, noise_scale : float, default=1.0 and 0.01
-        Shape and scale of the inverse gamma prior of the noise variances.
     prior_share : float, default=1.0
         Share of the prior that counts in training: less than 1 where the rows are a part of those
         that the networks see.
@@ -167,7 +168,7 @@ class MLPTarget(Target):
     Raises
     ------
     ValueError
-        If a prior has no closed-form precisions, or a layer has no units.
+        If the outcome is another, a prior has no closed-form precisions, or a layer has no units.
 
     References
     ----------
@@ -191,14 +192,11 @@ class MLPTarget(Target):
         X,
         y,
         *,
-        likelihood="normal",
-        n_classes=None,
+        outcome=None,
         sample_weight=None,
         hidden_layer_sizes=(50,),
         activation="relu",
         prior=None,
-        noise_shape=1.0,
-        noise_scale=0.01,
         prior_share=1.0,
         dtype=np.float32,
     ):
@@ -210,20 +208,29 @@ class MLPTarget(Target):
                 "layer needs at least one."
             )
         self.dtype = np.dtype(dtype)
-        self.likelihood = likelihood
-        self.noise_shape, self.noise_scale = float(noise_shape), float(noise_scale)
+        self.outcome = Normal(1.0, 0.01) if outcome is None else outcome
+        likelihood = _COMPILED.get(type(self.outcome))
+        if likelihood is None:
+            raise ValueError(
+                f"networks have no compiled likelihood of {type(self.outcome).__name__}: outcome "
+                "must be Normal, Bernoulli or Categorical."
+            )
+        noise = self.outcome.extra_prior or LogInverseGamma(1.0, 1.0)
+        self.noise_shape, self.noise_scale = float(noise.shape[0]), float(noise.scale[0])
         X = mlp.aligned(X, self.dtype)
-        if likelihood == "softmax":
-            y = np.asarray(y)[:, None] == np.arange(n_classes)
+        codes = np.asarray(y)
+        if self.outcome.n_predictors > 1:
+            y = codes[:, None] == np.arange(self.outcome.n_predictors)
         y = mlp.aligned(np.asarray(y).reshape(len(X), -1), self.dtype)
         weights = np.ones(len(X)) if sample_weight is None else sample_weight
         self.data = X, y, mlp.aligned(weights, self.dtype)
+        self._observed = codes if self.outcome.has_classes else y
         self.total_weight = float(np.sum(weights))
         self.n_rows, self.n_outputs = y.shape
         sizes = (X.shape[1], *map(int, hidden_layer_sizes), self.n_outputs)
         self.network = Network(sizes, activation, self.dtype)
         self.n_weights = self.network.n_weights
-        self.n_noise = self.n_outputs if likelihood == "normal" else 0
+        self.n_noise = self.n_outputs * len(self.outcome.extra)
         self.dim = self.n_weights + self.n_noise
         self._compiled = (
             np.array(sizes),
@@ -264,10 +271,7 @@ class MLPTarget(Target):
         bias = theta[:, self._output_bias]
         value -= 0.5 * np.sum(np.square(bias) + np.log(2 * np.pi), axis=1)
         if self.n_noise:
-            a, b = self.noise_shape, self.noise_scale
-            log_noise = theta[:, self.n_weights :]
-            constant = a * np.log(b) - gammaln(a)
-            value += np.sum(constant - a * log_noise - b * np.exp(-log_noise), axis=1)
+            value += self.outcome.extra_prior.log_density(theta[:, self.n_weights :])
         return value
 
     def log_likelihood(self, theta, rows=None):
@@ -543,13 +547,13 @@ class MLPTarget(Target):
         shares = weights.astype(float) / self.total_weight
         mean = shares @ y
         theta = np.zeros(self.dim)
-        if self.likelihood == "normal":
+        if self.n_noise:
             theta[self._output_bias] = mean
             variance = shares @ np.square(y - mean)
             theta[self.n_weights :] = np.log(np.maximum(variance, self.noise_scale))
         else:
             mean = np.clip(mean, 1e-12, 1.0 - 1e-12)
-            odds = 1.0 - mean if self.likelihood == "binary" else 1.0
+            odds = 1.0 - mean if self.n_outputs == 1 else 1.0
             theta[self._output_bias] = np.log(mean / odds)
         return theta
 
@@ -632,20 +636,16 @@ class MLPTarget(Target):
             score[:, block] = root * self.prior.score(root * theta[:, block])
         score[:, self._output_bias] = -theta[:, self._output_bias]
         if self.n_noise:
-            noise = np.exp(-theta[:, self.n_weights :])
-            score[:, self.n_weights :] = -self.noise_shape + self.noise_scale * noise
+            noise = theta[:, self.n_weights :]
+            score[:, self.n_weights :] = self.outcome.extra_prior.score(noise)
         return score
 
     def _pointwise(self, theta, rows):
-        X, y, _ = self.data
-        outputs, y = self.network.outputs(theta, X[rows]), y[rows].astype(float)
-        if self.likelihood == "normal":
-            log_noise = theta[:, None, self.n_weights :]
-            squares = np.square(outputs - y) * np.exp(-log_noise)
-            return -0.5 * np.sum(squares + log_noise + np.log(2 * np.pi), axis=2)
-        if self.likelihood == "binary":
-            return log_expit(np.where(y > 0.5, outputs, -outputs))[:, :, 0]
-        return np.sum(outputs * y, axis=2) - logsumexp(outputs, axis=2)
+        outputs, y = self.network.outputs(theta, self.data[0][rows]), self._observed[rows]
+        if not self.n_noise:
+            return self.outcome.log_density(np.moveaxis(outputs, 2, 0), y)
+        heads = outputs, theta[:, None, self.n_weights :]
+        return self.outcome.log_density(heads, y).sum(axis=2)
 
 
 class ScaledNetwork(Target):

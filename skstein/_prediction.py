@@ -1,0 +1,330 @@
+"""Predictions: averages over the posterior of what the outcome says given each particle.
+
+An estimator says in `_outcome` what is observed and in `_heads(X, theta)` what the outcome's heads
+are for a block of rows under each particle (`skstein.outcomes.base`). All else is here, block by
+block.
+"""
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import (
+    Bunch,
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._blocks import row_blocks
+from ._parallel import one_thread
+from ._random import as_generator
+from ._validation import about, check_fractions, interval_ends
+
+
+class PredictsOutcomes:
+    """What predictions of all outcomes share.
+
+    For classes they are about the probability of each class, which the posterior leaves uncertain;
+    else about the outcome itself.
+    """
+
+    _n_outputs = 1  # numbers that one particle predicts for one row
+
+    def log_predictive(self, X, y):
+        """Logarithm of the density, or probability, of each observed outcome.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), or (n_samples, n_targets) for several outcomes
+            Classes of ``classes_``, or outcomes.
+
+        Returns
+        -------
+        log_predictive : ndarray of shape (n_samples,)
+            Natural logarithm of a density per unit of y, or of a probability, averaged over the
+            posterior; of several outcomes their joint density.
+
+        Raises
+        ------
+        ValueError
+            If ``y`` has another length than X, a class that was not seen in `fit`, a value that is
+            not finite or cannot be observed, or another number of outcomes than in `fit`.
+        """
+        y = self._observed(y)
+        check_consistent_length(X, y)
+        blocks = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows, heads, weights in self._row_heads(X):
+                blocks.append(self._outcome.log_predictive(heads, weights, y[rows]))
+        return _without_overflow(blocks)
+
+    def predict_quantiles(self, X, q):
+        """Quantiles of the outcome; of classes, quantiles over the posterior of each probability.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        q : float or array-like of shape (n_quantiles,)
+            From 0 to 1.
+
+        Returns
+        -------
+        quantiles : ndarray of shape (n_samples, n_quantiles) or (n_samples, n_classes, n_quantiles)
+            In units of y, exact ones of the mixture over the particles; or probabilities.
+
+        Raises
+        ------
+        ValueError
+            If ``q`` leaves [0, 1].
+        """
+        q = check_fractions(q, "q")
+        return self._over_rows(X, lambda heads, w: self._outcome.quantiles(heads, w, q))
+
+    def predict_interval(self, X, level=0.9):
+        """Central interval of the outcome; of classes, credible interval of each probability.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        level : float, default=0.9
+            Probability of the interval, from 0 to 1.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2) or (n_samples, n_classes, 2)
+            Lower and upper end, in units of y or probabilities.
+
+        Raises
+        ------
+        ValueError
+            If ``level`` leaves [0, 1].
+        """
+        return self.predict_quantiles(X, interval_ends(level))
+
+    def sample_predictive(self, X, n_samples=1, random_state=None):
+        """Draw outcomes, or labels, from the posterior predictive distribution.
+
+        Each column comes from one particle, so it is a joint draw for all rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples_X, n_features)
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int, RandomState instance or None, default=None
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples_X, n_samples)
+            In units of y, or labels of ``classes_``.
+
+        Raises
+        ------
+        ValueError
+            If ``n_samples`` is not a positive integer.
+        """
+        check_is_fitted(self)
+        rng = as_generator(random_state)
+        theta = self.posterior_.sample(n_samples, rng)
+        draws = self._over_rows(X, lambda heads, w: self._outcome.sample(heads, rng), theta)
+        return self._labelled(draws)
+
+    def predict_uncertainty(self, X):
+        """Uncertainty of the prediction: noise of the outcome, and ignorance of the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        uncertainty : :class:`~sklearn.utils.Bunch`
+            ``total``, ``aleatoric`` (the noise) and ``epistemic`` (what more data could take away),
+            ndarrays of shape (n_samples,); the first is the sum of the others. Variances in squared
+            units of y; or entropies of the label in nats, the epistemic one being the mutual
+            information between label and parameters.
+        """
+        aleatoric, epistemic = self._uncertainty(X)
+        return Bunch(total=aleatoric + epistemic, aleatoric=aleatoric, epistemic=epistemic)
+
+    def _over_rows(self, X, function, theta=None):
+        """Concatenate ``function(heads, weights)`` over blocks of the rows of X."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _without_overflow(
+                [function(heads, weights) for _, heads, weights in self._row_heads(X, theta)]
+            )
+
+    def _row_heads(self, X, theta=None):
+        """Yield (rows, heads, weights) of each block of rows of X.
+
+        The heads are those of the posterior's particles, or of those given, without weights.
+        """
+        check_is_fitted(self)
+        with about("X"):
+            X = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+        weights = None
+        if theta is None:
+            theta, weights = self.posterior_.particles, self.posterior_.weights
+        blocks = row_blocks(X.shape[0], 8 * len(theta) * self._n_outputs)
+        # Blocks are small enough for the cache, and too small to be worth several threads of BLAS.
+        with one_thread():
+            for rows in blocks:
+                yield rows, self._heads(X[rows], theta), weights
+
+    def _row_noises(self, X):
+        """As `_row_heads`, of components so fine that all that is left is noise of the outcome."""
+        return self._row_heads(X)
+
+
+class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
+    """Predictions of a classifier, by scikit-learn's names."""
+
+    @property
+    def _n_outputs(self):
+        return len(self.classes_)
+
+    def predict_log_proba(self, X):
+        """Logarithm of `predict_proba`, exact in the tails.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n_samples, n_classes)
+        """
+        return self._over_rows(X, lambda heads, w: self._outcome.log_proba(heads, w))
+
+    def predict_proba(self, X):
+        """Class probabilities, averaged over the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def decision_function(self, X):
+        """Log-odds of the averaged probability (two classes), or its logarithm (more classes).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        log_proba = self.predict_log_proba(X)
+        return log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
+
+    def predict(self, X):
+        """Class of the largest averaged probability.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+        """
+        codes = np.argmax(self.predict_log_proba(X), axis=1)
+        return self.classes_[codes]
+
+    def _observed(self, y):
+        """Positions of the classes of ``y``."""
+        check_is_fitted(self)
+        y = column_or_1d(y)
+        unseen = np.setdiff1d(y, self.classes_)
+        if len(unseen):
+            raise ValueError(f"y holds classes that were not seen in fit: {unseen.tolist()}.")
+        return np.searchsorted(self.classes_, y)
+
+    def _labelled(self, codes):
+        return self.classes_[codes]
+
+    def _predictive_mean(self, X):
+        return self.predict_proba(X)
+
+    def _predictive_std(self, X):
+        return self._over_rows(X, lambda heads, w: self._outcome.std(heads, w))
+
+    def _uncertainty(self, X):
+        return self._over_rows(X, lambda heads, w: self._outcome.uncertainty(heads, w)).T
+
+
+class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
+    """Predictions of a regressor, by scikit-learn's names."""
+
+    def predict(self, X, return_std=False):
+        """Mean of the outcome, averaged over the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the standard deviation of the outcome, noise included, too.
+
+        Returns
+        -------
+        y_mean : ndarray of shape (n_samples,)
+        y_std : ndarray of shape (n_samples,)
+            Only if ``return_std``; in units of y.
+        """
+        mean, explained, noise = self._moments(X)
+        return (mean, np.sqrt(explained + noise)) if return_std else mean
+
+    def _observed(self, y):
+        """Outcomes as floats, checked."""
+        with about("y"):
+            if self._n_outputs == 1:
+                y = column_or_1d(y, dtype=np.float64)
+            else:
+                y = check_array(y, dtype=np.float64, input_name="y")
+        if y.ndim == 2 and y.shape[1] != self._n_outputs:
+            raise ValueError(
+                f"y has {y.shape[1]} columns, but the fit was on {self._n_outputs} outcomes."
+            )
+        assert_all_finite(y, input_name="y")
+        self._outcome.check(y)
+        return y
+
+    def _labelled(self, draws):
+        return draws
+
+    def _predictive_mean(self, X):
+        return self.predict(X)
+
+    def _predictive_std(self, X):
+        return self.predict(X, return_std=True)[1]
+
+    def _moments(self, X):
+        """Mean, variance between the particles' means, and mean noise variance of each row."""
+        moments = self._over_rows(X, lambda heads, w: self._outcome.moments(heads, w))
+        return np.moveaxis(moments, 1, 0)
+
+    def _uncertainty(self, X):
+        _, explained, noise = self._moments(X)
+        return noise, explained
+
+
+def _without_overflow(blocks):
+    """Predictions of all blocks; refuse what is NaN because infinities met on the way."""
+    predicted = np.concatenate(blocks)
+    if predicted.dtype.kind == "f":
+        bad = np.isnan(predicted.reshape(len(predicted), -1)).any(axis=1)
+        if bad.any():
+            raise FloatingPointError(
+                f"the prediction overflows for row {np.flatnonzero(bad)[0]} of X, which is too far "
+                "from the rows that fit saw; bring X to their magnitude."
+            )
+    return predicted

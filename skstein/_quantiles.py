@@ -1,0 +1,127 @@
+"""Quantiles of weighted points, and of mixtures of distributions."""
+
+import numpy as np
+
+from ._blocks import row_blocks
+
+
+def weighted_quantile(values, weights, q):
+    """Quantiles of weighted points, by linear interpolation of the mid-point distribution function.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m, ...)
+    weights : ndarray of shape (m,)
+        Non-negative, summing to 1.
+    q : array-like of shape (k,)
+        Probabilities in [0, 1].
+
+    Returns
+    -------
+    ndarray of shape (k, ...)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.posterior import weighted_quantile
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.full(3, 1 / 3), [0.5])
+    array([2.])
+    """
+    values, q = np.asarray(values, dtype=float), np.asarray(q, dtype=float)
+    rows = np.moveaxis(values, 0, -1).reshape(-1, len(values))
+    neighbours = _of_equal_weights if np.ptp(weights) == 0.0 else _of_uneven_weights
+    result = np.empty((len(q), len(rows)))
+    for block in row_blocks(len(rows), 32 * len(values)):
+        result[:, block] = _between(*neighbours(rows[block], weights, q)).T
+    return result.reshape(len(q), *values.shape[1:])
+
+
+def _of_equal_weights(rows, weights, q):
+    """The points of each row below and above each quantile, and its place between them, 0 to 1."""
+    last = rows.shape[1] - 1
+    rows = np.sort(rows, axis=1)  # faster than `partition`
+    places = np.clip(q * (last + 1) - 0.5, 0.0, last)
+    below = places.astype(np.intp)
+    return rows[:, below], rows[:, np.minimum(below + 1, last)], places - below
+
+
+def _of_uneven_weights(rows, weights, q):
+    """As `_of_equal_weights`."""
+    last = rows.shape[1] - 1
+    order = np.argsort(rows, axis=1)
+    ordered = np.take_along_axis(rows, order, axis=1)
+    # The weights of equal points are in their own order, which the faster sort does not keep.
+    tied = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    order[tied] = np.argsort(rows[tied], axis=1, kind="stable")
+    weights = weights[order]
+    middle = np.cumsum(weights, axis=1) - 0.5 * weights
+    above = np.stack([np.sum(middle <= level, axis=1) for level in q], axis=1)
+    below, above = np.maximum(above - 1, 0), np.minimum(above, last)
+    start, stop, low, high = (
+        np.take_along_axis(values, end, axis=1)
+        for values in (middle, ordered)
+        for end in (below, above)
+    )
+    inside = (start <= q) & (start < stop)
+    return low, high, np.where(inside, q - start, 0.0) / np.where(inside, stop - start, 1.0)
+
+
+def _between(low, high, place):
+    """Linear interpolation that survives infinite ends."""
+    with np.errstate(invalid="ignore"):
+        step = high - low
+        value = low + place * step
+        value = np.where(np.isnan(value), high - (1.0 - place) * step, value)
+    return np.where((place == 0.0) | (low == high), low, value)
+
+
+def mixture_quantiles(cdf, ppf, q, *, discrete):
+    """Quantiles of mixtures, by bisection between the smallest and the largest of the components'.
+
+    Parameters
+    ----------
+    cdf : callable
+        ``cdf(y) -> (n,)``: of each mixture at its entry of ``y`` (n,).
+    ppf : callable
+        ``ppf(level) -> (n, m)``: quantiles of the components.
+    q : ndarray of shape (k,)
+        Probabilities in [0, 1].
+    discrete : bool
+        Whether outcomes are whole numbers; then so are the quantiles.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.stats import poisson
+    >>> from skstein._quantiles import mixture_quantiles
+    >>> parts = poisson([[1.0, 9.0]])
+    >>> q = np.array([0.25, 0.75])
+    >>> mixture_quantiles(lambda y: parts.cdf(y[:, None]).mean(1), parts.ppf, q, discrete=True)
+    array([[1., 9.]])
+    """
+    result = []
+    for level in q:
+        ends = ppf(level)
+        low, high = ends.min(axis=1), ends.max(axis=1)
+        if level == 0.0:
+            # SciPy has what lies just below the least count.
+            result.append(low + discrete)
+            continue
+        low = low - discrete
+        between = np.isfinite(low) & np.isfinite(high)
+        least = 1.0 if discrete else 0.0
+        while True:
+            middle = 0.5 * (low + high)
+            middle = np.floor(middle) if discrete else middle
+            between &= (high - low > least) & (low < middle) & (middle < high)
+            if not between.any():
+                break
+            enough = cdf(middle) >= level
+            high = np.where(between & enough, middle, high)
+            low = np.where(between & ~enough, middle, low)
+        result.append(high)
+    return np.stack(result, axis=1)

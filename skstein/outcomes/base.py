@@ -1,0 +1,170 @@
+"""What an outcome is: its distribution given predictors, for targets and for predictions alike.
+
+A target asks an outcome for the log density of each row and its derivatives; a prediction asks it
+for moments, quantiles and draws of the mixture over the posterior's particles. Both hand it the
+same thing, the *heads* ``eta``: a sequence of ``n_predictors`` arrays of linear predictors, and
+behind them one for each of ``extra``, the further coordinates that are the same for all rows (such
+as the logarithm of a noise variance). All heads broadcast against each other and against ``y``. So
+an outcome is elementwise and does not know which axis is that of the particles: for targets rows
+are the last axis, (m, n), for predictions particles are, (n, m).
+
+After the distributions of glum and the losses of scikit-learn; what differs is the second half, the
+mixture over particles, by which predictions hold what the posterior leaves open.
+"""
+
+import numpy as np
+from scipy.special import logsumexp
+from scipy.stats import rv_discrete
+
+from .._quantiles import mixture_quantiles
+
+
+class Outcome:
+    """Base class of outcomes.
+
+    A subclass writes `log_density`, `residual` and `curvature`, and for predictions what
+    `NumericOutcome` or `ClassOutcome` leave open.
+
+    Attributes
+    ----------
+    n_predictors : int
+        Linear predictors of a row, each with coefficients of its own.
+    extra : tuple of str
+        Names of coordinates behind the coefficients; each is the same for all rows.
+    extra_prior : object or None
+        Of those: ``log_density`` (m,), ``score`` (m, e) and ``curvature`` (m, e) at ``(m, e)``, and
+        ``sample(rng, m)``.
+    location_scale : bool
+        Whether y may be centred and divided by its standard deviation, with `rescaled_by`.
+    has_classes : bool
+        Whether what is observed is the position of a class. Then predictions are about the
+        probability of each class; otherwise about the outcome itself.
+    unit : str
+        Of the uncertainty of a prediction.
+    predictor : str
+        What a linear predictor is, for labels.
+    nodes : callable or None
+        ``nodes(eta)`` yields (outcomes, share) of a quadrature over each particle's outcome, with
+        which moments of a transformed outcome are computed; None where there is none.
+    """
+
+    n_predictors = 1
+    extra: tuple = ()
+    extra_prior = None
+    location_scale = False
+    has_classes = False
+    unit = "squared units of y"
+    predictor = "linear predictor"
+    nodes = None
+
+    def check(self, y):
+        """Raise a ValueError where ``y``, finite numbers of shape (n,), cannot be observed."""
+
+    def rescaled_by(self, y_scale):
+        """What is added to each of `extra` when y is multiplied by ``y_scale``."""
+        return np.zeros(len(self.extra))
+
+    def log_density(self, eta, y):
+        """Log density, or log probability, of each outcome: the heads' common shape."""
+        raise NotImplementedError(f"{type(self).__name__} does not define log_density().")
+
+    def residual(self, eta, y):
+        """Derivative of `log_density` by each head: a sequence of arrays of the common shape."""
+        raise NotImplementedError(f"{type(self).__name__} does not define residual().")
+
+    def curvature(self, eta, y):
+        """Negative second derivatives by pairs of heads, of shape (n_heads, n_heads, n)."""
+        raise NotImplementedError(f"{type(self).__name__} does not define curvature().")
+
+    def terms(self, eta, y, weights, value, score):
+        """Weighted log density, summed over rows, and weighted residuals; None for what is not.
+
+        Parameters
+        ----------
+        eta : sequence of ndarray of shape (m, n)
+        y, weights : ndarray of shape (n,)
+        value, score : bool
+            Which of the two are wanted; a subclass may share work between them.
+        """
+        return (
+            self.log_density(eta, y) @ weights if value else None,
+            [part * weights for part in self.residual(eta, y)] if score else None,
+        )
+
+    def log_density_by_particle(self, eta, y):
+        """Log density of each outcome (n,) under each particle, shape (n, m)."""
+        return self.log_density(eta, y[:, None])
+
+    def log_predictive(self, eta, weights, y):
+        """Log density of each outcome (n,), averaged over particles with ``weights`` (m,)."""
+        return logsumexp(self.log_density_by_particle(eta, y), axis=1, b=weights)
+
+
+class Canonical:
+    """The likelihood of an exponential family whose predictor is its natural parameter.
+
+    ``log p(y) = y eta - cumulant(eta) + log_base(y)``; a subclass writes the cumulant and its first
+    two derivatives.
+    """
+
+    def log_base(self, y):
+        """What does not depend on the predictor."""
+        return 0.0
+
+    def log_density(self, eta, y):
+        return y * eta[0] - self.cumulant(eta[0]) + self.log_base(y)
+
+    def residual(self, eta, y):
+        return (y - self.cumulant_slope(eta[0]))[None]
+
+    def curvature(self, eta, y):
+        return self.cumulant_curvature(eta[0])[None, None]
+
+    def terms(self, eta, y, weights, value, score):
+        total = None
+        if value:
+            total = eta[0] @ (y * weights) - self.cumulant(eta[0]) @ weights
+            total += np.sum(self.log_base(y) * weights)
+        return total, self.residual(eta, y) * weights if score else None
+
+
+class NumericOutcome(Outcome):
+    """An outcome that is a number: predictions from the distribution under each particle."""
+
+    def distribution(self, eta):
+        """The outcome under each particle, a frozen distribution of `scipy.stats`."""
+        raise NotImplementedError(f"{type(self).__name__} does not define distribution().")
+
+    def expected(self, eta):
+        """Mean under each particle, of shape (n, m)."""
+        return self.distribution(eta).mean()
+
+    def noise(self, eta):
+        """Variance under each particle, which broadcasts against the means."""
+        return self.distribution(eta).var()
+
+    def moments(self, eta, weights):
+        """Mean, variance between the particles' means, and mean noise, of shape (n, 3)."""
+        means = self.expected(eta)
+        mean = means @ weights
+        between = np.square(means - mean[..., None]) @ weights
+        return np.stack([mean, between, np.full_like(mean, self.noise(eta) @ weights)], axis=1)
+
+    def cdf(self, eta, weights, y):
+        """Probability of an outcome of ``y`` (n,) at most, shape (n,)."""
+        return self.distribution(eta).cdf(y[:, None]) @ weights
+
+    def quantiles(self, eta, weights, q):
+        """Quantiles of the mixture, of shape (n, n_quantiles); whole numbers for counts."""
+        parts = self.distribution(eta)
+        return mixture_quantiles(
+            lambda y: parts.cdf(y[:, None]) @ weights,
+            parts.ppf,
+            q,
+            discrete=isinstance(parts.dist, rv_discrete),
+        )
+
+    def sample(self, eta, rng):
+        """A draw of the outcome under each particle, of shape (n, m)."""
+        shape = np.broadcast_shapes(*map(np.shape, eta))
+        return self.distribution(eta).rvs(size=shape, random_state=rng)

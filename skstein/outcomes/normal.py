@@ -1,0 +1,93 @@
+"""A normal outcome: its mean is the linear predictor, its log variance a coordinate."""
+
+import math
+
+import numpy as np
+from scipy.stats import norm
+
+from .._jit.predict import normal_mixture_quantile
+from ..priors import LogInverseGamma
+from .base import NumericOutcome
+
+# Standard normal nodes and their probabilities: exact for polynomials up to degree 127.
+_NODES, _SHARES = np.polynomial.hermite_e.hermegauss(64)
+_SHARES = _SHARES / _SHARES.sum()
+
+
+class Normal(NumericOutcome):
+    """A normal outcome with unknown variance.
+
+    In predictions the heads may have an axis of several outcomes in front of that of the particles,
+    (n, n_targets, m); so have the results then.
+
+    Parameters
+    ----------
+    noise_shape, noise_scale : float, default=1.0
+        Of the inverse gamma prior of the variance, the scale in squared units of y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.outcomes import Normal
+    >>> outcome, one = Normal(), np.ones(1)
+    >>> outcome.quantiles((np.zeros((1, 1)), np.zeros(1)), one, np.array([0.95])).round(3)
+    array([[1.645]])
+    """
+
+    extra = ("log_sigma2",)
+    location_scale = True
+    predictor = "y"
+
+    def __init__(self, noise_shape=1.0, noise_scale=1.0):
+        self.noise_shape, self.noise_scale = float(noise_shape), float(noise_scale)
+
+    @property
+    def extra_prior(self):
+        return LogInverseGamma(self.noise_shape, self.noise_scale)
+
+    def rescaled_by(self, y_scale):
+        return np.array([2.0 * np.log(y_scale)])
+
+    def log_density(self, eta, y):
+        mean, log_variance = eta
+        square = np.square(y - mean) * np.exp(-log_variance)
+        return -0.5 * (math.log(2 * math.pi) + log_variance + square)
+
+    def residual(self, eta, y):
+        mean, log_variance = eta
+        precision = np.exp(-log_variance)
+        error = y - mean
+        return error * precision, 0.5 * (np.square(error) * precision - 1.0)
+
+    def curvature(self, eta, y):
+        mean, log_variance = eta
+        precision, error = np.exp(-log_variance), y - mean
+        across = precision * error
+        return np.array(
+            [[np.full_like(error, precision), across], [across, 0.5 * precision * error**2]]
+        )
+
+    def log_density_by_particle(self, eta, y):
+        # Of several outcomes jointly: they are independent given a particle.
+        log_density = self.log_density(eta, y[..., None])
+        return log_density.reshape(len(y), -1, log_density.shape[-1]).sum(axis=1)
+
+    def distribution(self, eta):
+        return norm(eta[0], np.exp(0.5 * eta[1]))
+
+    def expected(self, eta):
+        return eta[0]
+
+    def noise(self, eta):
+        return np.exp(eta[1])
+
+    def quantiles(self, eta, weights, q):
+        return normal_mixture_quantile(eta[0], np.sqrt(np.exp(eta[1])), weights, q)
+
+    def sample(self, eta, rng):
+        return eta[0] + np.sqrt(np.exp(eta[1])) * rng.standard_normal(eta[0].shape)
+
+    def nodes(self, eta):
+        std = np.sqrt(np.exp(eta[1]))
+        for node, share in zip(_NODES, _SHARES, strict=True):
+            yield eta[0] + node * std, share
