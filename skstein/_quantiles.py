@@ -107,21 +107,16 @@ def mixture_quantiles(cdf, ppf, q, *, discrete):
     for level in q:
         ends = ppf(level)
         low, high = ends.min(axis=1), ends.max(axis=1)
-        if level == 0.0:
-            # SciPy has what lies just below the least count.
-            result.append(low + discrete)
+        if level in (0.0, 1.0):
+            # SciPy's 0-quantile of counts lies just below the least.
+            result.append(low + discrete if level == 0.0 else high)
             continue
         low = low - discrete
-        between = np.isfinite(low) & np.isfinite(high)
-        least = 1.0 if discrete else 0.0
-        while True:
+        tolerance = 1.0 if discrete else 1e-13 * (high - low) + 4e-16 * np.abs(ends).max(axis=1)
+        while np.any(high - low > tolerance):
             middle = 0.5 * (low + high)
             middle = np.floor(middle) if discrete else middle
-            between &= (high - low > least) & (low < middle) & (middle < high)
-            if not between.any():
-                break
             enough = cdf(middle) >= level
-            high = np.where(between & enough, middle, high)
-            low = np.where(between & ~enough, middle, low)
+            high, low = np.where(enough, middle, high), np.where(enough, low, middle)
         result.append(high)
     return np.stack(result, axis=1)

@@ -117,6 +117,7 @@ class Categorical(ClassOutcome):
 
     @staticmethod
     def _log_normaliser(eta):
+        eta = np.asarray(eta)
         top = eta.max(axis=0)
         return top + np.log(np.exp(eta - top).sum(axis=0))
 
@@ -139,6 +140,7 @@ class Categorical(ClassOutcome):
         return np.eye(self.n_predictors)[:, :, None] * p - p[:, None] * p
 
     def terms(self, eta, y, weights, value, score):
+        eta = np.asarray(eta)
         normaliser = self._log_normaliser(eta)
         observed = eta[y, :, np.arange(len(y))].T
         return (
