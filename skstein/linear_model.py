@@ -392,7 +392,8 @@ class GeneralizedLinearRegressor(BayesianRegressorMixin, _BayesianLinearModel):
 
     def _prepared(self, y, sample_weight, classes):
         """Outcomes and weights for the target, and what is poor about them as first of a stream."""
-        return y, sample_weight, "one outcome alone" if np.ptp(y) == 0.0 else ""
+        alone = len(y) and np.ptp(y) == 0.0
+        return y, sample_weight, "one outcome alone" if alone else ""
 
     def _summaries(self, posterior):
         summaries = {name: value[0] for name, value in super()._summaries(posterior).items()}

@@ -218,7 +218,7 @@ class MLPTarget(Target):
         noise = self.outcome.extra_prior or LogInverseGamma(1.0, 1.0)
         self.noise_shape, self.noise_scale = float(noise.shape[0]), float(noise.scale[0])
         X = mlp.aligned(X, self.dtype)
-        codes = np.asarray(y)
+        codes = np.asarray(y, dtype=np.intp if self.outcome.has_classes else None)
         if self.outcome.n_predictors > 1:
             y = codes[:, None] == np.arange(self.outcome.n_predictors)
         y = mlp.aligned(np.asarray(y).reshape(len(X), -1), self.dtype)
