@@ -142,13 +142,8 @@ class InducingPosterior:
         """
         m, n_targets = self.shift.shape
         keep, count = 1.0 - step, step * scale
-        # Rows [R, h] of the least squares problem for v; below them the residuals' triangle grows.
+        # Triangle [R, h] of the least squares problem for v, with that of the residuals below it.
         triangle = np.zeros((m + n_targets, m + n_targets), order="F")
-        triangle[:m] = np.sqrt(keep) * np.hstack([self.precision_root, self.shift])
-        if keep == 0.0:
-            triangle[:m, :m] = np.eye(m)
-        else:
-            triangle = _stacked(triangle, np.sqrt(step) * np.eye(m, m + n_targets))
         penalty = 0.0
         for rows in row_batches(len(X), m):
             a = self.projected(split, X[rows])
@@ -160,6 +155,11 @@ class InducingPosterior:
             block = np.vstack([a, y[rows].T])
             block *= np.sqrt(count / variance)
             triangle = _stacked(triangle, block.T)
+        # Rows of small weight keep their digits below rows of large weight only.
+        if keep > 0.0:
+            before = np.sqrt(keep) * np.hstack([self.precision_root, self.shift])
+            triangle = _stacked(triangle, before, m)
+        triangle = _stacked(triangle, np.sqrt(step) * np.eye(m, m + n_targets), m)
         after = replace(self, precision_root=triangle[:m, :m], shift=triangle[:m, m:])
         log_normaliser = n_targets * (keep * self._log_root() - after._log_root())
         log_normaliser -= 0.5 * (np.sum(triangle[m:] ** 2) + n_targets * count * penalty)
@@ -250,14 +250,26 @@ def log_marginal_likelihood(split, inputs, X, y, alpha, approximation, eval_grad
     def back(right):
         return solve_triangular(posterior.root, right, lower=True, trans="T", check_finite=False)
 
-    weights = posterior.weights()
-    inducing_bar = np.zeros((m, m))
-    for rows in gen_batches(len(X), m):
+    def explained(rows):
+        """``a``, variances, ``R^-T a``, and ``P^-1 y`` up to the rounding of y - a'v."""
         a = posterior.projected(split, X[rows])
         noise, remainder = posterior._noise(split, X[rows], alpha[rows], a)
         variance = noise + remainder if approximation == "fitc" else noise
         b = posterior._informed(a)
-        residual = (y[rows] - b.T @ posterior.shift) / variance[:, None]  # P^-1 y
+        residual = (y[rows] - b.T @ posterior.shift) / variance[:, None]
+        return a, noise, remainder, variance, b, residual
+
+    weights = posterior.weights()
+    # What small noise makes of that rounding shows in a P^-1 y, which is the mean of v.
+    excess = -posterior.root.T @ weights
+    for rows in gen_batches(len(X), m):
+        a, *_, residual = explained(rows)
+        excess += a @ residual
+    excess = posterior._informed(excess)
+    inducing_bar = np.zeros((m, m))
+    for rows in gen_batches(len(X), m):
+        a, noise, remainder, variance, b, residual = explained(rows)
+        residual -= b.T @ excess / variance[:, None]
         t = back(a)
         # The row's own derivative: (P^-1 y)^2 - diag(P^-1), halved.
         shrinkage = 1.0 - np.einsum("ij,ij->j", b, b) / variance
@@ -295,9 +307,13 @@ def _diagonal(derivative):
     return np.einsum("iip->ip", derivative)
 
 
-def _stacked(triangle, rows):
-    """Triangle of the QR decomposition of a triangle with ``rows`` below it."""
-    return dtpqrt(0, min(_PANEL, len(triangle)), triangle, rows, overwrite_a=1, overwrite_b=1)[0]
+def _stacked(triangle, rows, n_triangular=0):
+    """Triangle of the QR decomposition of a triangle with ``rows`` below it.
+
+    The last ``n_triangular`` of the rows are zero below their diagonal.
+    """
+    panel = min(_PANEL, len(triangle))
+    return dtpqrt(n_triangular, panel, triangle, rows, overwrite_a=1, overwrite_b=1)[0]
 
 
 def _root(matrix):
