@@ -59,6 +59,7 @@ from .posterior import ParticlePosterior
 
 _EPS = np.finfo(np.float64).eps
 _MOST_WEIGHT = 0.9  # of one particle, beyond which it stands alone
+_FLAT = 1e-3  # gain in log likelihood, and slope relative to it, too small to search on
 _N_NODES = 20  # of the quadrature over the process where its outcome is transformed
 
 
@@ -356,15 +357,24 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         """The best theta found from ``start``, and the objective there."""
         if callable(self.optimizer):
             return self.optimizer(objective, start, bounds=bounds)
-        result = scipy.optimize.minimize(
-            objective, start, method="L-BFGS-B", jac=True, bounds=bounds
-        )
-        if not result.success:
-            _warn(
-                f"the search for hyper-parameters ended early ({result.message.strip(' :')}): "
-                "normalise y, or raise the least noise of the kernel."
+
+        def search(start):
+            return scipy.optimize.minimize(
+                objective, start, method="L-BFGS-B", jac=True, bounds=bounds
             )
-        return result.x, result.fun
+
+        found = search(start)
+        while (slope := _slope(found, bounds)) > _FLAT * max(1.0, abs(found.fun)):
+            # Another search forgets the curvature that rounding or a bend has spoilt.
+            further = search(found.x)
+            if found.fun - further.fun < _FLAT:
+                _warn(
+                    "the search for hyper-parameters stopped where the log likelihood still has a "
+                    f"slope of {slope:.1g}: normalise y, or raise the least noise of the kernel."
+                )
+                break
+            found = further
+        return found.x, found.fun
 
     def _descend(self, inputs, X, y, alpha, rng, given):
         """Mirror descent from the prior over all epochs; sets the posterior."""
@@ -751,6 +761,11 @@ def _squeezed(values):
 def _squeezed_samples(draws):
     """Without the middle axis, that of the outcomes, if there is only one."""
     return draws[:, 0] if draws.shape[1] == 1 else draws
+
+
+def _slope(found, bounds):
+    """Largest derivative at the end of a search that bounds do not hold back."""
+    return np.abs(found.x - np.clip(found.x - found.jac, *bounds.T)).max()
 
 
 def _warn(message):
