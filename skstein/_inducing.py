@@ -147,11 +147,10 @@ class InducingPosterior:
         penalty = 0.0
         for rows in row_batches(len(X), m):
             a = self.projected(split, X[rows])
-            noise, remainder = self._noise(split, X[rows], alpha[rows], a)
-            variance = noise + remainder if approximation == "fitc" else noise
+            variance, remainder = self._variances(split, X[rows], alpha[rows], a, approximation)
             penalty += np.log(2.0 * np.pi * variance).sum()
             if approximation == "vfe":
-                penalty += np.sum(remainder / noise)
+                penalty += np.sum(remainder / variance)
             block = np.vstack([a, y[rows].T])
             block *= np.sqrt(count / variance)
             triangle = _stacked(triangle, block.T)
@@ -169,10 +168,11 @@ class InducingPosterior:
         """``log |det R|``."""
         return np.log(np.abs(np.diag(self.precision_root))).sum()
 
-    def _noise(self, split, X, alpha, a):
-        """Variances of the noise and of ``e``, each of shape (n,)."""
-        remainder = split.signal.diag(X) - np.einsum("ij,ij->j", a, a)
-        return split.noise(X) + alpha, np.maximum(remainder, 0.0)
+    def _variances(self, split, X, alpha, a, approximation):
+        """Variances of the outcome given v, ``G``, and of ``e``, each of shape (n,)."""
+        remainder = np.maximum(split.signal.diag(X) - np.einsum("ij,ij->j", a, a), 0.0)
+        noise = split.noise(X) + alpha
+        return noise + remainder if approximation == "fitc" else noise, remainder
 
     def weights(self):
         """Weights of ``k(Z, x)`` in the predicted mean, shape (M, n_targets)."""
@@ -204,8 +204,7 @@ class InducingPosterior:
         ``v`` has shape (M, n_targets, n_samples), the result (n, n_targets, n_samples).
         """
         a = self.projected(split, X)
-        noise, remainder = self._noise(split, X, 0.0, a)
-        spread = np.sqrt(noise + remainder)[:, None, None]
+        spread = np.sqrt(self._variances(split, X, 0.0, a, "fitc")[0])[:, None, None]
         return np.tensordot(a, v, (0, 0)) + spread * rng.standard_normal((len(X), *v.shape[1:]))
 
     def sample_values(self, n_samples, rng):
@@ -253,11 +252,9 @@ def log_marginal_likelihood(split, inputs, X, y, alpha, approximation, eval_grad
     def explained(rows):
         """``a``, variances, ``R^-T a``, and ``P^-1 y`` up to the rounding of y - a'v."""
         a = posterior.projected(split, X[rows])
-        noise, remainder = posterior._noise(split, X[rows], alpha[rows], a)
-        variance = noise + remainder if approximation == "fitc" else noise
+        variance, remainder = posterior._variances(split, X[rows], alpha[rows], a, approximation)
         b = posterior._informed(a)
-        residual = (y[rows] - b.T @ posterior.shift) / variance[:, None]
-        return a, noise, remainder, variance, b, residual
+        return a, variance, remainder, b, (y[rows] - b.T @ posterior.shift) / variance[:, None]
 
     weights = posterior.weights()
     # What small noise makes of that rounding shows in a P^-1 y, which is the mean of v.
@@ -268,7 +265,7 @@ def log_marginal_likelihood(split, inputs, X, y, alpha, approximation, eval_grad
     excess = posterior._informed(excess)
     inducing_bar = np.zeros((m, m))
     for rows in gen_batches(len(X), m):
-        a, noise, remainder, variance, b, residual = explained(rows)
+        a, variance, remainder, b, residual = explained(rows)
         residual -= b.T @ excess / variance[:, None]
         t = back(a)
         # The row's own derivative: (P^-1 y)^2 - diag(P^-1), halved.
@@ -281,8 +278,8 @@ def log_marginal_likelihood(split, inputs, X, y, alpha, approximation, eval_grad
         if approximation == "fitc":
             signal_bar = variance_bar
         elif approximation == "vfe":
-            signal_bar = -0.5 * n_targets / noise
-            variance_bar = variance_bar + 0.5 * n_targets * remainder / noise**2
+            signal_bar = -0.5 * n_targets / variance
+            variance_bar = variance_bar + 0.5 * n_targets * remainder / variance**2
         cross_bar -= 2.0 * t * signal_bar
         inducing_bar -= 0.5 * cross_bar @ t.T
 

@@ -320,12 +320,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         distinct = np.unique(X, axis=0)
         if len(distinct) <= self.n_inducing:
             return distinct[None]
-        return np.stack(
-            [
-                distinct[rng.choice(len(distinct), self.n_inducing, replace=False)]
-                for _ in range(self.n_particles)
-            ]
-        )
+        draw = partial(rng.choice, len(distinct), self.n_inducing, replace=False)
+        return distinct[[draw() for _ in range(self.n_particles)]]
 
     def _choose_hyperparameters(self, rng):
         """Set ``kernel_.theta``; return the log marginal likelihood there."""
@@ -345,8 +341,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                     "n_restarts_optimizer > 0 requires that all bounds are finite: give finite "
                     "bounds to every hyper-parameter of the kernel."
                 )
-            size = (self.n_restarts_optimizer, len(bounds))
-            starts.extend(rng.uniform(bounds[:, 0], bounds[:, 1], size))
+            starts.extend(rng.uniform(*bounds.T, (self.n_restarts_optimizer, len(bounds))))
         with one_thread():
             optima = [self._optimum(objective, start, bounds) for start in starts]
         kernel.theta, least = min(optima, key=lambda optimum: optimum[1])
@@ -359,22 +354,22 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             return self.optimizer(objective, start, bounds=bounds)
 
         def search(start):
-            return scipy.optimize.minimize(
-                objective, start, method="L-BFGS-B", jac=True, bounds=bounds
-            )
+            theta, value, info = scipy.optimize.fmin_l_bfgs_b(objective, start, bounds=bounds)
+            # The largest derivative that no bound holds back.
+            return theta, value, np.abs(theta - np.clip(theta - info["grad"], *bounds.T)).max()
 
-        found = search(start)
-        while (slope := _slope(found, bounds)) > _FLAT * max(1.0, abs(found.fun)):
+        theta, value, slope = search(start)
+        while slope > _FLAT * max(1.0, abs(value)):
             # Another search forgets the curvature that rounding or a bend has spoilt.
-            further = search(found.x)
-            if found.fun - further.fun < _FLAT:
+            further = search(theta)
+            if value - further[1] < _FLAT:
                 _warn(
                     "the search for hyper-parameters stopped where the log likelihood still has a "
                     f"slope of {slope:.1g}: normalise y, or raise the least noise of the kernel."
                 )
                 break
-            found = further
-        return found.x, found.fun
+            theta, value, slope = further
+        return theta, value
 
     def _descend(self, inputs, X, y, alpha, rng, given):
         """Mirror descent from the prior over all epochs; sets the posterior."""
@@ -621,7 +616,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             _normal_draws(mean, covariance, count, rng)
             for (mean, covariance), count in zip(joints, counts, strict=True)
         ]
-        return _squeezed_samples(np.concatenate(draws, axis=2)[:, :, order])
+        return _squeezed(np.concatenate(draws, axis=2)[:, :, order], 1)
 
     def sample_predictive(self, X, n_samples=1, random_state=None):
         """Draw outcomes from the posterior predictive distribution, at linear cost.
@@ -662,7 +657,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                 draws[rows, :, columns] = particle.sample(split, X[rows], values, rng)
         draws *= self._y_scale[:, None]
         draws += self._y_center[:, None]
-        return _squeezed_samples(draws)
+        return _squeezed(draws, 1)
 
     def _validated(self, X):
         return validate_data(self, X, reset=False, dtype=np.float64)
@@ -687,9 +682,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             variances = (variances + split.noise(X[rows])[:, None])[:, None]
             means = self._y_center[:, None] + self._y_scale[:, None] * means
             variances = self._y_scale[:, None] ** 2 * variances
-            if len(self._y_scale) == 1:
-                means, variances = means[:, 0], variances[:, 0]
-            yield rows, (means, variances), weights
+            yield rows, (_squeezed(means, 1), _squeezed(variances, 1)), weights
 
     def _row_noises(self, X):
         # The process itself is averaged over as well, by quadrature: only its noise is left.
@@ -719,10 +712,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             mean, _ = particle.moments(split, X)
             covariance = particle.covariance(split, X)
         covariance[np.diag_indices(len(X))] += split.noise(X)
-        return (
-            self._y_center + self._y_scale * mean,
-            covariance[:, :, None] * self._y_scale**2,
-        )
+        return self._y_center + self._y_scale * mean, covariance[:, :, None] * self._y_scale**2
 
 
 def _default_kernel():
@@ -753,19 +743,9 @@ def _normal_draws(mean, covariance, n_samples, rng):
     return draws
 
 
-def _squeezed(values):
-    """Without the last axis, that of the outcomes, if there is only one."""
-    return values[..., 0] if values.shape[-1] == 1 else values
-
-
-def _squeezed_samples(draws):
-    """Without the middle axis, that of the outcomes, if there is only one."""
-    return draws[:, 0] if draws.shape[1] == 1 else draws
-
-
-def _slope(found, bounds):
-    """Largest derivative at the end of a search that bounds do not hold back."""
-    return np.abs(found.x - np.clip(found.x - found.jac, *bounds.T)).max()
+def _squeezed(values, axis=-1):
+    """Without the axis of the outcomes, if there is only one."""
+    return values.squeeze(axis) if values.shape[axis] == 1 else values
 
 
 def _warn(message):

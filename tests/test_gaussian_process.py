@@ -726,6 +726,19 @@ def test_gradient_of_the_likelihood_over_six_orders(kernel, length_scale):
     assert_allclose(gradient, expected, rtol=1e-4, atol=1e-9 * abs(value) / 1e-4)
 
 
+@every_free_kernel
+def test_tiny_noise_leaves_value_and_gradient_their_digits(kernel):
+    """Central differences of order eight: a rounding of 1e-11 in the values would be seen."""
+    value = SparseGPRegressor(kernel, optimizer=None).fit(X, Y).log_marginal_likelihood
+    theta, weights = kernel.theta, [4 / 5, -1 / 5, 4 / 105, -1 / 280]
+    _, gradient = value(theta, eval_gradient=True)
+    expected = [
+        sum(w * (value(theta + k * h) - value(theta - k * h)) for k, w in enumerate(weights, 1))
+        for h in 1e-3 * np.eye(len(theta))
+    ]
+    assert_allclose(gradient, np.divide(expected, 1e-3), rtol=0, atol=1e-10 * abs(gradient).max())
+
+
 @every_kernel
 def test_before_fit_predictions_are_those_of_the_prior(kernel):
     reg = SparseGPRegressor(kernel)
