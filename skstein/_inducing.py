@@ -142,24 +142,23 @@ class InducingPosterior:
         """
         m, n_targets = self.shift.shape
         keep, count = 1.0 - step, step * scale
-        # Rows [R, h] of the least squares problem for v; below them the residuals' triangle grows.
+        # Triangle [R, h] of the least squares problem for v, with that of the residuals below it.
         triangle = np.zeros((m + n_targets, m + n_targets), order="F")
-        triangle[:m] = np.sqrt(keep) * np.hstack([self.precision_root, self.shift])
-        if keep == 0.0:
-            triangle[:m, :m] = np.eye(m)
-        else:
-            triangle = _stacked(triangle, np.sqrt(step) * np.eye(m, m + n_targets))
         penalty = 0.0
         for rows in row_batches(len(X), m):
             a = self.projected(split, X[rows])
-            noise, remainder = self._noise(split, X[rows], alpha[rows], a)
-            variance = noise + remainder if approximation == "fitc" else noise
+            variance, remainder = self._variances(split, X[rows], alpha[rows], a, approximation)
             penalty += np.log(2.0 * np.pi * variance).sum()
             if approximation == "vfe":
-                penalty += np.sum(remainder / noise)
+                penalty += np.sum(remainder / variance)
             block = np.vstack([a, y[rows].T])
             block *= np.sqrt(count / variance)
             triangle = _stacked(triangle, block.T)
+        # Rows of small weight keep their digits below rows of large weight only.
+        if keep > 0.0:
+            before = np.sqrt(keep) * np.hstack([self.precision_root, self.shift])
+            triangle = _stacked(triangle, before, m)
+        triangle = _stacked(triangle, np.sqrt(step) * np.eye(m, m + n_targets), m)
         after = replace(self, precision_root=triangle[:m, :m], shift=triangle[:m, m:])
         log_normaliser = n_targets * (keep * self._log_root() - after._log_root())
         log_normaliser -= 0.5 * (np.sum(triangle[m:] ** 2) + n_targets * count * penalty)
@@ -169,10 +168,11 @@ class InducingPosterior:
         """``log |det R|``."""
         return np.log(np.abs(np.diag(self.precision_root))).sum()
 
-    def _noise(self, split, X, alpha, a):
-        """Variances of the noise and of ``e``, each of shape (n,)."""
-        remainder = split.signal.diag(X) - np.einsum("ij,ij->j", a, a)
-        return split.noise(X) + alpha, np.maximum(remainder, 0.0)
+    def _variances(self, split, X, alpha, a, approximation):
+        """Variances of the outcome given v, ``G``, and of ``e``, each of shape (n,)."""
+        remainder = np.maximum(split.signal.diag(X) - np.einsum("ij,ij->j", a, a), 0.0)
+        noise = split.noise(X) + alpha
+        return noise + remainder if approximation == "fitc" else noise, remainder
 
     def weights(self):
         """Weights of ``k(Z, x)`` in the predicted mean, shape (M, n_targets)."""
@@ -204,8 +204,7 @@ class InducingPosterior:
         ``v`` has shape (M, n_targets, n_samples), the result (n, n_targets, n_samples).
         """
         a = self.projected(split, X)
-        noise, remainder = self._noise(split, X, 0.0, a)
-        spread = np.sqrt(noise + remainder)[:, None, None]
+        spread = np.sqrt(self._variances(split, X, 0.0, a, "fitc")[0])[:, None, None]
         return np.tensordot(a, v, (0, 0)) + spread * rng.standard_normal((len(X), *v.shape[1:]))
 
     def sample_values(self, n_samples, rng):
@@ -250,14 +249,24 @@ def log_marginal_likelihood(split, inputs, X, y, alpha, approximation, eval_grad
     def back(right):
         return solve_triangular(posterior.root, right, lower=True, trans="T", check_finite=False)
 
+    def explained(rows):
+        """``a``, variances, ``R^-T a``, and ``P^-1 y`` up to the rounding of y - a'v."""
+        a = posterior.projected(split, X[rows])
+        variance, remainder = posterior._variances(split, X[rows], alpha[rows], a, approximation)
+        b = posterior._informed(a)
+        return a, variance, remainder, b, (y[rows] - b.T @ posterior.shift) / variance[:, None]
+
     weights = posterior.weights()
+    # What small noise makes of that rounding shows in a P^-1 y, which is the mean of v.
+    excess = -posterior.root.T @ weights
+    for rows in gen_batches(len(X), m):
+        a, *_, residual = explained(rows)
+        excess += a @ residual
+    excess = posterior._informed(excess)
     inducing_bar = np.zeros((m, m))
     for rows in gen_batches(len(X), m):
-        a = posterior.projected(split, X[rows])
-        noise, remainder = posterior._noise(split, X[rows], alpha[rows], a)
-        variance = noise + remainder if approximation == "fitc" else noise
-        b = posterior._informed(a)
-        residual = (y[rows] - b.T @ posterior.shift) / variance[:, None]  # P^-1 y
+        a, variance, remainder, b, residual = explained(rows)
+        residual -= b.T @ excess / variance[:, None]
         t = back(a)
         # The row's own derivative: (P^-1 y)^2 - diag(P^-1), halved.
         shrinkage = 1.0 - np.einsum("ij,ij->j", b, b) / variance
@@ -269,8 +278,8 @@ def log_marginal_likelihood(split, inputs, X, y, alpha, approximation, eval_grad
         if approximation == "fitc":
             signal_bar = variance_bar
         elif approximation == "vfe":
-            signal_bar = -0.5 * n_targets / noise
-            variance_bar = variance_bar + 0.5 * n_targets * remainder / noise**2
+            signal_bar = -0.5 * n_targets / variance
+            variance_bar = variance_bar + 0.5 * n_targets * remainder / variance**2
         cross_bar -= 2.0 * t * signal_bar
         inducing_bar -= 0.5 * cross_bar @ t.T
 
@@ -295,9 +304,13 @@ def _diagonal(derivative):
     return np.einsum("iip->ip", derivative)
 
 
-def _stacked(triangle, rows):
-    """Triangle of the QR decomposition of a triangle with ``rows`` below it."""
-    return dtpqrt(0, min(_PANEL, len(triangle)), triangle, rows, overwrite_a=1, overwrite_b=1)[0]
+def _stacked(triangle, rows, n_triangular=0):
+    """Triangle of the QR decomposition of a triangle with ``rows`` below it.
+
+    The last ``n_triangular`` of the rows are zero below their diagonal.
+    """
+    panel = min(_PANEL, len(triangle))
+    return dtpqrt(n_triangular, panel, triangle, rows, overwrite_a=1, overwrite_b=1)[0]
 
 
 def _root(matrix):

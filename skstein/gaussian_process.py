@@ -61,6 +61,7 @@ from .posterior import ParticlePosterior
 
 _EPS = np.finfo(np.float64).eps
 _MOST_WEIGHT = 0.9  # of one particle, beyond which it stands alone
+_FLAT = 1e-3  # gain in log likelihood, and slope relative to it, too small to search on
 _N_NODES = 20  # of the quadrature over the process where its outcome is transformed
 
 
@@ -323,12 +324,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         distinct = np.unique(X, axis=0)
         if len(distinct) <= self.n_inducing:
             return distinct[None]
-        return np.stack(
-            [
-                distinct[rng.choice(len(distinct), self.n_inducing, replace=False)]
-                for _ in range(self.n_particles)
-            ]
-        )
+        draw = partial(rng.choice, len(distinct), self.n_inducing, replace=False)
+        return distinct[[draw() for _ in range(self.n_particles)]]
 
     def _choose_hyperparameters(self, rng):
         """Set ``kernel_.theta``; return the log marginal likelihood there."""
@@ -348,8 +345,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                     "n_restarts_optimizer > 0 requires that all bounds are finite: give finite "
                     "bounds to every hyper-parameter of the kernel."
                 )
-            size = (self.n_restarts_optimizer, len(bounds))
-            starts.extend(rng.uniform(bounds[:, 0], bounds[:, 1], size))
+            starts.extend(rng.uniform(*bounds.T, (self.n_restarts_optimizer, len(bounds))))
         with one_thread():
             optima = [self._optimum(objective, start, bounds) for start in starts]
         kernel.theta, least = min(optima, key=lambda optimum: optimum[1])
@@ -360,15 +356,24 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         """The best theta found from ``start``, and the objective there."""
         if callable(self.optimizer):
             return self.optimizer(objective, start, bounds=bounds)
-        result = scipy.optimize.minimize(
-            objective, start, method="L-BFGS-B", jac=True, bounds=bounds
-        )
-        if not result.success:
-            _warn(
-                f"the search for hyper-parameters ended early ({result.message.strip(' :')}): "
-                "normalise y, or raise the least noise of the kernel."
-            )
-        return result.x, result.fun
+
+        def search(start):
+            theta, value, info = scipy.optimize.fmin_l_bfgs_b(objective, start, bounds=bounds)
+            # The largest derivative that no bound holds back.
+            return theta, value, np.abs(theta - np.clip(theta - info["grad"], *bounds.T)).max()
+
+        theta, value, slope = search(start)
+        while slope > _FLAT * max(1.0, abs(value)):
+            # Another search forgets the curvature that rounding or a bend has spoilt.
+            further = search(theta)
+            if value - further[1] < _FLAT:
+                _warn(
+                    "the search for hyper-parameters stopped where the log likelihood still has a "
+                    f"slope of {slope:.1g}: normalise y, or raise the least noise of the kernel."
+                )
+                break
+            theta, value, slope = further
+        return theta, value
 
     def _descend(self, inputs, X, y, alpha, rng, given):
         """Mirror descent from the prior over all epochs; sets the posterior."""
@@ -615,7 +620,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             _normal_draws(mean, covariance, count, rng)
             for (mean, covariance), count in zip(joints, counts, strict=True)
         ]
-        return _squeezed_samples(np.concatenate(draws, axis=2)[:, :, order])
+        return _squeezed(np.concatenate(draws, axis=2)[:, :, order], 1)
 
     def sample_predictive(self, X, n_samples=1, random_state=None):
         """Draw outcomes from the posterior predictive distribution, at linear cost.
@@ -656,7 +661,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                 draws[rows, :, columns] = particle.sample(split, X[rows], values, rng)
         draws *= self._y_scale[:, None]
         draws += self._y_center[:, None]
-        return _squeezed_samples(draws)
+        return _squeezed(draws, 1)
 
     def _validated(self, X):
         return validate_data(self, X, reset=False, dtype=np.float64)
@@ -687,9 +692,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             variances = (variances + split.noise(X[rows])[:, None])[:, None]
             means = self._y_center[:, None] + self._y_scale[:, None] * means
             variances = self._y_scale[:, None] ** 2 * variances
-            if len(self._y_scale) == 1:
-                means, variances = means[:, 0], variances[:, 0]
-            yield rows, (means, variances), weights
+            yield rows, (_squeezed(means, 1), _squeezed(variances, 1)), weights
 
     def _row_noises(self, X):
         # The process itself is averaged over as well, by quadrature: only its noise is left.
@@ -720,10 +723,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             mean, _ = particle.moments(split, X)
             covariance = particle.covariance(split, X)
         covariance[np.diag_indices(len(X))] += split.noise(X)
-        return (
-            self._y_center + self._y_scale * mean,
-            covariance[:, :, None] * self._y_scale**2,
-        )
+        return self._y_center + self._y_scale * mean, covariance[:, :, None] * self._y_scale**2
 
 
 def _default_kernel():
@@ -754,14 +754,9 @@ def _normal_draws(mean, covariance, n_samples, rng):
     return draws
 
 
-def _squeezed(values):
-    """Without the last axis, that of the outcomes, if there is only one."""
-    return values[..., 0] if values.shape[-1] == 1 else values
-
-
-def _squeezed_samples(draws):
-    """Without the middle axis, that of the outcomes, if there is only one."""
-    return draws[:, 0] if draws.shape[1] == 1 else draws
+def _squeezed(values, axis=-1):
+    """Without the axis of the outcomes, if there is only one."""
+    return values.squeeze(axis) if values.shape[axis] == 1 else values
 
 
 def _warn(message):
