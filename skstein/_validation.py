@@ -2,35 +2,42 @@
 
 import re
 from contextlib import contextmanager
+from functools import wraps
 from numbers import Integral
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods as HasMethods
+from sklearn.utils._param_validation import Interval as Interval
+from sklearn.utils._param_validation import StrOptions as StrOptions
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_sample_weight
-
-__all__ = [
-    "HasMethods",
-    "Interval",
-    "StrOptions",
-    "about",
-    "check_count",
-    "check_fractions",
-    "check_kernel_bounds",
-    "check_magnitude",
-    "check_sample_weight",
-    "has_callbacks",
-    "validated",
-]
 
 # Products of a few values up to the first, and squares of values down to the second, stay in the
 # range of floating point.
 LARGEST, SMALLEST = 1e50, 1e-150
 
-# Engines and priors are validated by whoever uses them, also inside an estimator's fit.
-validated = _fit_context(prefer_skip_nested_validation=False)
+
+def validated(fit):
+    """A ``fit`` or ``partial_fit`` that validates parameters, and succeeds or changes nothing.
+
+    Whatever ends it, an interrupt too, the attributes are then those of before. So what they hold
+    is never changed in place, but replaced.
+    """
+    # Engines and priors are validated by whoever uses them, also inside an estimator's fit.
+    fit = _fit_context(prefer_skip_nested_validation=False)(fit)
+
+    @wraps(fit)
+    def all_or_nothing(estimator, *args, **kwargs):
+        before = dict(vars(estimator))
+        try:
+            return fit(estimator, *args, **kwargs)
+        except BaseException:
+            estimator.__dict__ = before
+            raise
+
+    return all_or_nothing
 
 
 @contextmanager

@@ -5,6 +5,7 @@ The method is in `skstein._topics`.
 """
 
 import warnings
+from copy import copy, deepcopy
 from functools import partial
 from numbers import Integral, Real
 
@@ -274,7 +275,7 @@ class LatentDirichletAllocation(
                 f"{type(self).__name__} has reached only a power of {particles.power:.2f} of the "
                 "likelihood, so that pseudo-counts are too small: raise max_iter or n_sweeps.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=4,
             )
         self._finish(particles, posterior, dtype)
         self.bound_ = self._perplexity(X, particles)
@@ -303,7 +304,8 @@ class LatentDirichletAllocation(
         if first:
             particles = self._start(X.shape[1])
         else:
-            particles, dtype = self._particles, self.components_.dtype
+            particles, dtype = copy(self._particles), self.components_.dtype
+            self.random_state_ = deepcopy(self.random_state_)
         map_pieces = make_map(self.n_jobs)
         for start in range(0, X.shape[0], self.batch_size):
             batch = X[start : start + self.batch_size]

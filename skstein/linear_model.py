@@ -194,7 +194,7 @@ class _BayesianLinearModel(BayesianEstimator):
                 f"{', '.join(problems)}: begin with more of them, some hundreds in random order "
                 f"and at least {_FIRST_ROWS} for each coordinate.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _to_original_scale(self, scaling):
@@ -618,9 +618,8 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         check_classification_targets(y)
         weights = check_sample_weight(sample_weight, X, may_be_zero=further)
         X, y, sample_weight = drop_weightless(X, y, weights)
-        classes = np.unique(y) if classes is None else classes
-        codes = class_codes(y, classes, type(self).__name__)
-        self.classes_ = classes
+        self.classes_ = np.unique(y) if classes is None else classes
+        codes = class_codes(y, self.classes_, type(self).__name__)
         class_weight = compute_class_weight(
             self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
         )

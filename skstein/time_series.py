@@ -213,7 +213,7 @@ class StochasticVolatility(BayesianEstimator):
                 f"{type(engine).__name__} stays near its start, and over so long a path that may "
                 "miss means of the parameters by a standard deviation: use pmfvb or ksd-mcmc.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return self._infer(working, working.bijection, X, y, None)
 
@@ -228,7 +228,7 @@ class StochasticVolatility(BayesianEstimator):
             "factorized=True understates standard deviations, that of sigma^2 often seven times; "
             "use factorized=False for what the returns leave open.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     def _summaries(self, posterior):
@@ -509,7 +509,7 @@ def _require_volatility(returns, mu_variance):
             f"the log variance of the returns, {level:.1f}, is far from 0, where mu_variance="
             f"{mu_variance:g} expects it: give returns in percent, or raise mu_variance.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     if abs(mean) > max(0.25, 5 / np.sqrt(len(returns))) * spread:
         warnings.warn(
@@ -517,7 +517,7 @@ def _require_volatility(returns, mu_variance):
             f"{spread:.3g}, and the model takes it to be 0: give returns, not prices, and centre "
             "them.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
