@@ -163,6 +163,12 @@ class StochasticVolatility(BayesianEstimator):
         self.verbose = verbose
         self.warm_start = warm_start
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # A column of returns is taken too, but no table.
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
+        return tags
+
     @validated
     def fit(self, X, y=None):
         """Find the posterior of the parameters and of the path of log variances.
