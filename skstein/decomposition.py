@@ -220,7 +220,7 @@ class LatentDirichletAllocation(
 
     @property
     def _n_features_out(self):
-        return self.n_components
+        return len(self.components_)
 
     @property
     def exp_dirichlet_component_(self):
