@@ -22,14 +22,14 @@ from sklearn.utils import (
     check_consistent_length,
     column_or_1d,
 )
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ._blocks import row_blocks
 from ._callbacks import ProgressLines, RoundTasks, between_rounds
 from ._jit.predict import log_mean_proba, mean_entropy, normal_mixture_quantile
 from ._parallel import one_thread
 from ._random import as_generator
-from ._validation import about, check_fractions, has_callbacks
+from ._validation import about, check_fractions, has_callbacks, validate_data
 from .inference import infer, resolve_engine, update
 from .posterior import weighted_quantile
 

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval as Interval
 from sklearn.utils._param_validation import StrOptions as StrOptions
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import validate_data as _validate_data
 
 # Products of a few values up to the first, and squares of values down to the second, stay in the
 # range of floating point.
@@ -40,6 +41,23 @@ def validated(fit):
     return all_or_nothing
 
 
+def validate_data(estimator, X, y="no_validation", **options):
+    """As scikit-learn's, which would load a Dask collection into memory without a word."""
+    refuse_dask(X, "X")
+    refuse_dask(y, "y")
+    return _validate_data(estimator, X, y, **options)
+
+
+def refuse_dask(values, name):
+    """Refuse a Dask collection by name."""
+    graph = getattr(values, "__dask_graph__", None)
+    if graph is not None and graph() is not None:  # of xarray, None says that it is in memory
+        raise TypeError(
+            f"{name} is a Dask collection, which skstein does not take: give {name}.compute() if "
+            "it fits in memory, and for predictions use X.map_blocks(estimator.predict)."
+        )
+
+
 @contextmanager
 def about(name):
     """Name the argument in an error of NumPy or pandas, which cannot know what it is about."""
@@ -61,6 +79,7 @@ def check_sample_weight(sample_weight, X, may_be_zero=False):
 
     All of them are zero only if ``may_be_zero``.
     """
+    refuse_dask(sample_weight, "sample_weight")
     with about("sample_weight"):
         weights = _check_sample_weight(
             sample_weight,

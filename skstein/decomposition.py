@@ -14,13 +14,13 @@ from scipy import sparse
 from scipy.special import digamma, logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from ._estimator import VersionedPickles
 from ._parallel import make_map
 from ._random import as_generator
 from ._topics import TopicParticles, TopicPosterior, document_blocks, log_bounds, proportions
-from ._validation import Interval, StrOptions, validated
+from ._validation import Interval, StrOptions, validate_data, validated
 from .inference._mirror import LEAST_POWER
 
 __all__ = ["LatentDirichletAllocation", "TopicPosterior"]

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ._estimator import BayesianEstimator, _ends
 from ._jit.predict import normal_mixture_quantile
@@ -25,6 +25,8 @@ from ._validation import (
     check_count,
     check_fractions,
     check_magnitude,
+    refuse_dask,
+    validate_data,
     validated,
 )
 from .diagnostics import weighted_ess
@@ -455,6 +457,7 @@ class StochasticVolatility(BayesianEstimator):
 
     def _validated(self, X, reset, least=1):
         """The returns as float64 of shape (n,)."""
+        refuse_dask(X, "X")
         index = getattr(X, "index", None)
         if getattr(index, "inferred_type", "") in ("datetime64", "period") and not (
             index.is_monotonic_increasing
