@@ -4,14 +4,18 @@ Threads by default, since BLAS and the compiled routines release the GIL. joblib
 which backend `joblib.parallel_config` has asked for; threads are then run without it, because it
 looks for results every ten milliseconds, which is longer than a piece may take. BLAS and OpenMP are
 held to one thread, for one job too, so that a result does not depend on the number of jobs.
+
+What goes to another process and comes back is pickled as one block of bytes. Arrays that travel on
+their own, as Dask sends them, may arrive at odd addresses, where products with them take another
+path and end in other bits.
 """
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cache
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, partial
 
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, wrap_non_picklable_objects
 from joblib.parallel import ThreadingBackend, get_active_backend
 from threadpoolctl import ThreadpoolController
 
@@ -73,6 +77,11 @@ def _held(function, *args):
         return function(*args)
 
 
+def _delivered(piece):
+    result = piece()
+    return wrap_non_picklable_objects(lambda: result)
+
+
 _local = threading.local()
 
 
@@ -91,6 +100,7 @@ def make_map(n_jobs=None):
     Returns
     -------
     callable
+        And a context manager: its threads end with the block, or when the map is collected.
 
     Examples
     --------
@@ -98,20 +108,30 @@ def make_map(n_jobs=None):
     >>> make_map(2)(abs, [-1, 2])
     [1, 2]
     """
-    # Memory-mapped arguments would be deleted between the calls of one run.
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads", max_nbytes=None)
-    backend, _ = get_active_backend(prefer="threads")
-    n_workers = backend.effective_n_jobs(parallel.n_jobs)
-    threads = None
-    if isinstance(backend, ThreadingBackend) and n_workers > 1:
-        threads = ThreadPoolExecutor(n_workers, initializer=_mark)
+    return _Map(n_jobs)
 
-    def map_pieces(function, *iterables):
+
+class _Map(AbstractContextManager):
+    def __init__(self, n_jobs):
+        # Memory-mapped arguments would be deleted between the calls of one run.
+        self._parallel = Parallel(n_jobs=n_jobs, prefer="threads", max_nbytes=None)
+        backend, _ = get_active_backend(prefer="threads")
+        n_workers = backend.effective_n_jobs(self._parallel.n_jobs)
+        self._threads = None
+        if isinstance(backend, ThreadingBackend) and n_workers > 1:
+            self._threads = ThreadPoolExecutor(n_workers, initializer=_mark)
+
+    def __call__(self, function, *iterables):
         pieces = zip(*iterables, strict=True)
         if getattr(_local, "is_worker", False):  # which would wait for itself
             return [_held(function, *args) for args in pieces]
-        if threads is not None:
-            return list(threads.map(lambda args: _held(function, *args), pieces))
-        return list(parallel(delayed(_held)(function, *args) for args in pieces))
+        if self._threads is not None:
+            return list(self._threads.map(lambda args: _held(function, *args), pieces))
+        calls = (wrap_non_picklable_objects(partial(_held, function, *args)) for args in pieces)
+        return [result() for result in self._parallel(map(delayed(_delivered), calls))]
 
-    return map_pieces
+    def __exit__(self, *error):
+        if self._threads is not None:
+            # An interrupt does not wait for the pieces under way.
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None  # a posterior asked for later is made without them

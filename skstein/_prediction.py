@@ -14,12 +14,12 @@ from sklearn.utils import (
     check_consistent_length,
     column_or_1d,
 )
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ._blocks import row_blocks
 from ._parallel import one_thread
 from ._random import as_generator
-from ._validation import about, check_fractions, interval_ends
+from ._validation import about, check_fractions, interval_ends, validate_data
 
 
 class PredictsOutcomes:

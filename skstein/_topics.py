@@ -22,6 +22,7 @@ Bayesian inference via particle mirror descent", appendix F.2. What differs:
   deviations, and spreads the copies of one particle, which share its numbering of the topics.
 """
 
+from copy import copy
 from functools import partial
 from typing import NamedTuple
 
@@ -41,6 +42,8 @@ _BLOCK = 512  # documents in a piece of work; never a matter of the number of jo
 
 class TopicParticles:
     """Weighted particles of topics, and what mirror descent does to them.
+
+    Methods replace what they change, so that a shallow copy keeps its state.
 
     Parameters
     ----------
@@ -76,6 +79,7 @@ class TopicParticles:
         target = self.beta + ratio * self._summed(blocks, counts)
         self.topics = (1.0 - step_size) * self.topics + step_size * target
         # What `mirror_step` moves are weights: where the particles are is told by their number.
+        self.state = copy(self.state)
         mirror_step(self.state, lambda numbers: evidence, step_size, rng)
         self.power += (1.0 - self.power) * step_size
 

@@ -2,36 +2,60 @@
 
 import re
 from contextlib import contextmanager
+from functools import wraps
 from numbers import Integral
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods as HasMethods
+from sklearn.utils._param_validation import Interval as Interval
+from sklearn.utils._param_validation import StrOptions as StrOptions
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_sample_weight
-
-__all__ = [
-    "HasMethods",
-    "Interval",
-    "StrOptions",
-    "about",
-    "check_count",
-    "check_fractions",
-    "check_kernel_bounds",
-    "check_magnitude",
-    "check_sample_weight",
-    "has_callbacks",
-    "interval_ends",
-    "validated",
-]
+from sklearn.utils.validation import validate_data as _validate_data
 
 # Products of a few values up to the first, and squares of values down to the second, stay in the
 # range of floating point.
 LARGEST, SMALLEST = 1e50, 1e-150
 
-# Engines and priors are validated by whoever uses them, also inside an estimator's fit.
-validated = _fit_context(prefer_skip_nested_validation=False)
+
+def validated(fit):
+    """A ``fit`` or ``partial_fit`` that validates parameters, and succeeds or changes nothing.
+
+    Whatever ends it, an interrupt too, the attributes are then those of before. So what they hold
+    is never changed in place, but replaced.
+    """
+    # Engines and priors are validated by whoever uses them, also inside an estimator's fit.
+    fit = _fit_context(prefer_skip_nested_validation=False)(fit)
+
+    @wraps(fit)
+    def all_or_nothing(estimator, *args, **kwargs):
+        before = dict(vars(estimator))
+        try:
+            return fit(estimator, *args, **kwargs)
+        except BaseException:
+            estimator.__dict__ = before
+            raise
+
+    return all_or_nothing
+
+
+def validate_data(estimator, X, y="no_validation", **options):
+    """As scikit-learn's, which would load a Dask collection into memory without a word."""
+    refuse_dask(X, "X")
+    refuse_dask(y, "y")
+    return _validate_data(estimator, X, y, **options)
+
+
+def refuse_dask(values, name):
+    """Refuse a Dask collection by name."""
+    graph = getattr(values, "__dask_graph__", None)
+    if graph is not None and graph() is not None:  # of xarray, None says that it is in memory
+        raise TypeError(
+            f"{name} is a Dask collection, which skstein does not take: give {name}.compute() if "
+            "it fits in memory, and for predictions use X.map_blocks(estimator.predict)."
+        )
 
 
 @contextmanager
@@ -55,6 +79,7 @@ def check_sample_weight(sample_weight, X, may_be_zero=False):
 
     All of them are zero only if ``may_be_zero``.
     """
+    refuse_dask(sample_weight, "sample_weight")
     with about("sample_weight"):
         weights = _check_sample_weight(
             sample_weight,

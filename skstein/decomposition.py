@@ -5,6 +5,7 @@ The method is in `skstein._topics`.
 """
 
 import warnings
+from copy import copy, deepcopy
 from functools import partial
 from numbers import Integral, Real
 
@@ -13,13 +14,13 @@ from scipy import sparse
 from scipy.special import digamma, logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from ._estimator import VersionedPickles
 from ._parallel import make_map
 from ._random import as_generator
 from ._topics import TopicParticles, TopicPosterior, document_blocks, log_bounds, proportions
-from ._validation import Interval, StrOptions, validated
+from ._validation import Interval, StrOptions, validate_data, validated
 from .inference._mirror import LEAST_POWER
 
 __all__ = ["LatentDirichletAllocation", "TopicPosterior"]
@@ -219,7 +220,7 @@ class LatentDirichletAllocation(
 
     @property
     def _n_features_out(self):
-        return self.n_components
+        return len(self.components_)
 
     @property
     def exp_dirichlet_component_(self):
@@ -274,7 +275,7 @@ class LatentDirichletAllocation(
                 f"{type(self).__name__} has reached only a power of {particles.power:.2f} of the "
                 "likelihood, so that pseudo-counts are too small: raise max_iter or n_sweeps.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=4,
             )
         self._finish(particles, posterior, dtype)
         self.bound_ = self._perplexity(X, particles)
@@ -303,7 +304,8 @@ class LatentDirichletAllocation(
         if first:
             particles = self._start(X.shape[1])
         else:
-            particles, dtype = self._particles, self.components_.dtype
+            particles, dtype = copy(self._particles), self.components_.dtype
+            self.random_state_ = deepcopy(self.random_state_)
         map_pieces = make_map(self.n_jobs)
         for start in range(0, X.shape[0], self.batch_size):
             batch = X[start : start + self.batch_size]

@@ -31,7 +31,7 @@ from sklearn.gaussian_process.kernels import (
     Kernel,
     WhiteKernel,
 )
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ._blocks import row_blocks
 from ._columns import location_and_scale
@@ -52,6 +52,7 @@ from ._validation import (
     check_count,
     check_kernel_bounds,
     check_magnitude,
+    validate_data,
     validated,
 )
 from .inference._mirror import LEAST_POWER, WeightedParticles, mirror_step

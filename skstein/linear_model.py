@@ -15,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from ._classes import class_codes, stream_classes
 from ._columns import constant_columns, drop_weightless, location_and_scale
@@ -29,6 +28,7 @@ from ._validation import (
     about,
     check_magnitude,
     check_sample_weight,
+    validate_data,
     validated,
 )
 from .inference import ENGINES, PMFVB, resolve_engine
@@ -222,7 +222,7 @@ class _BayesianLinearModel(BayesianEstimator):
                 f"{', '.join(problems)}: begin with more of them, some hundreds in random order "
                 f"and at least {_FIRST_ROWS} for each coordinate.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _to_original_scale(self, scaling):

@@ -17,7 +17,6 @@ from scipy import sparse
 from sklearn.base import MultiOutputMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from ._classes import class_codes, stream_classes
 from ._columns import drop_weightless, location_and_scale
@@ -32,6 +31,7 @@ from ._validation import (
     about,
     check_magnitude,
     check_sample_weight,
+    validate_data,
     validated,
 )
 from .inference import ENGINES, KSDThinnedMCMC, infer, resolve_engine
@@ -87,7 +87,7 @@ def _warn_of_scale(name, columns, sample_weight):
             f"the largest column of {name} is of size {largest:.2g} (root mean square), but the "
             "priors are made for sizes about 1: use standardize=True, or scale it.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 
@@ -703,7 +703,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
                 f"y is constant ({y[0].tolist()}): there is nothing to learn, and the noise "
                 "variance is that of its prior.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         self._learn(self._make_target(X, y, weights, scaling), scaling, given)
         self._stream_weight = float(weights.sum())

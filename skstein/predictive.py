@@ -433,8 +433,10 @@ def _estimator(estimator, X):
 @predictive.register(Pipeline)
 def _pipeline(pipeline, X):
     check_is_fitted(pipeline)
-    if len(pipeline) > 1:
-        X = pipeline[:-1].transform(X)
+    for _, step in pipeline.steps[:-1]:
+        # What draws rows anew, as in pipelines of imbalanced-learn, does so in `fit` alone.
+        if step not in (None, "passthrough") and not hasattr(step, "fit_resample"):
+            X = step.transform(X)
     return predictive(pipeline[-1], X)
 
 

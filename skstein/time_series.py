@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ._estimator import BayesianEstimator
 from ._jit.predict import normal_mixture_quantile
@@ -26,6 +26,8 @@ from ._validation import (
     check_fractions,
     check_magnitude,
     interval_ends,
+    refuse_dask,
+    validate_data,
     validated,
 )
 from .diagnostics import weighted_ess
@@ -164,6 +166,12 @@ class StochasticVolatility(BayesianEstimator):
         self.verbose = verbose
         self.warm_start = warm_start
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # A column of returns is taken too, but no table.
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
+        return tags
+
     @validated
     def fit(self, X, y=None):
         """Find the posterior of the parameters and of the path of log variances.
@@ -214,7 +222,7 @@ class StochasticVolatility(BayesianEstimator):
                 f"{type(engine).__name__} stays near its start, and over so long a path that may "
                 "miss means of the parameters by a standard deviation: use pmfvb or ksd-mcmc.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return self._infer(working, working.bijection, X, y, None)
 
@@ -229,7 +237,7 @@ class StochasticVolatility(BayesianEstimator):
             "factorized=True understates standard deviations, that of sigma^2 often seven times; "
             "use factorized=False for what the returns leave open.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     def _summaries(self, posterior):
@@ -452,6 +460,7 @@ class StochasticVolatility(BayesianEstimator):
 
     def _validated(self, X, reset, least=1):
         """The returns as float64 of shape (n,)."""
+        refuse_dask(X, "X")
         index = getattr(X, "index", None)
         if getattr(index, "inferred_type", "") in ("datetime64", "period") and not (
             index.is_monotonic_increasing
@@ -512,7 +521,7 @@ def _require_volatility(returns, mu_variance):
             f"the log variance of the returns, {level:.1f}, is far from 0, where mu_variance="
             f"{mu_variance:g} expects it: give returns in percent, or raise mu_variance.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     if abs(mean) > max(0.25, 5 / np.sqrt(len(returns))) * spread:
         warnings.warn(
@@ -520,7 +529,7 @@ def _require_volatility(returns, mu_variance):
             f"{spread:.3g}, and the model takes it to be 0: give returns, not prices, and centre "
             "them.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

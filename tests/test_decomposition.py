@@ -15,6 +15,7 @@ from sklearn.decomposition import LatentDirichletAllocation as Variational
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import (
     check_dataframe_column_names_consistency,
+    check_get_feature_names_out_error,
     check_param_validation,
     parametrize_with_checks,
 )
@@ -395,6 +396,10 @@ def test_sklearn_check(estimator, check):
 
 def test_every_parameter_is_validated():
     check_param_validation("LatentDirichletAllocation", LatentDirichletAllocation())
+
+
+def test_names_of_the_topics_need_a_fit():
+    check_get_feature_names_out_error("LatentDirichletAllocation", LatentDirichletAllocation())
 
 
 def test_column_names():

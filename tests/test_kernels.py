@@ -1,8 +1,11 @@
 """Kernels against finite differences, the definition of the Stein operator and direct sums."""
 
+import errno
+
 import numba
 import numpy as np
 import pytest
+from numba.core.caching import IndexDataCacheFile
 from numpy.testing import assert_allclose
 
 from skstein._jit._compile import DISPATCHERS, compiled, frozen
@@ -168,3 +171,22 @@ def test_compiled_works_without_a_place_for_the_cache():
     routine = compiled(namespace["double"])
     DISPATCHERS.remove(routine)
     assert routine(2.0) == 4.0
+
+
+def test_compiled_works_where_the_cache_cannot_be_saved(tmp_path, monkeypatch):
+    """The disk is full by the time that a routine has been compiled, which is at its first call."""
+    source = tmp_path / "routines.py"
+    source.write_text("def double(x):\n    return 2 * x\n")
+    namespace = {}
+    exec(compile(source.read_text(), source, "exec"), namespace)
+    saved = []
+
+    def full(self, key, data):
+        saved.append(key)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(IndexDataCacheFile, "save", full)
+    routine = compiled(namespace["double"])
+    DISPATCHERS.remove(routine)
+    assert (routine(2.0), routine(2.0), routine(2)) == (4.0, 4.0, 4)
+    assert len(saved) == 2

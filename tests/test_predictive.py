@@ -113,6 +113,37 @@ def test_a_pipeline_of_one_step(regression):
     assert_same_predictive(predictive(pipeline, X[:9]), pipeline[-1], X[:9])
 
 
+class Doubled(BaseEstimator):
+    """Draws the rows anew, twice over, as a sampler of imbalanced-learn."""
+
+    def fit_resample(self, X, y):
+        return np.concatenate([X, X]), np.concatenate([y, y])
+
+
+class ResamplingPipeline(Pipeline):
+    """Fits as a pipeline of imbalanced-learn; in predictions that one passes samplers over."""
+
+    def fit(self, X, y):
+        for _, step in self.steps[:-1]:
+            if hasattr(step, "fit_resample"):
+                X, y = step.fit_resample(X, y)
+            elif step != "passthrough":
+                X = step.fit(X, y).transform(X)
+        self.steps[-1][1].fit(X, y)
+        return self
+
+
+@pytest.mark.parametrize(
+    "transformers", [[], [StandardScaler()], [StandardScaler(), "passthrough"]]
+)
+def test_a_pipeline_draws_rows_anew_in_fit_alone(transformers, binary):
+    estimator, X, y = binary
+    steps = [*transformers, Doubled(), estimator]
+    pipeline = ResamplingPipeline([(str(i), step) for i, step in enumerate(steps)]).fit(X, y)
+    new = transformers[0].transform(X[:9]) if transformers else X[:9]
+    assert_same_predictive(predictive(pipeline, X[:9]), pipeline[-1], new)
+
+
 @pytest.mark.parametrize("search", [GridSearchCV, RandomizedSearchCV, HalvingGridSearchCV])
 def test_a_search_gives_its_best_estimator(search, regression):
     estimator, X, y = regression

@@ -13,7 +13,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError, SkipTestWarning
+from sklearn.utils import estimator_checks
 
 from skstein import StochasticVolatility, check_target
 from skstein.diagnostics import mcse_mean, split_rhat
@@ -471,3 +472,37 @@ def test_a_warm_start_goes_on_with_the_same_returns(engine, more, returns):
         model.fit(returns[::-1])
     with pytest.raises(ValueError, match="warm"):
         model.fit(returns[:50])
+
+
+# scikit-learn's contract, of which `check_estimator` tries nothing on a series.
+
+CHECKS = [
+    estimator_checks.check_do_not_raise_errors_in_init_or_set_params,
+    estimator_checks.check_estimator_cloneable,
+    estimator_checks.check_estimator_repr,
+    estimator_checks.check_estimators_fit_returns_self,
+    estimator_checks.check_estimators_overwrite_params,
+    estimator_checks.check_estimators_unfitted,
+    estimator_checks.check_fit_check_is_fitted,
+    estimator_checks.check_fit_score_takes_y,
+    estimator_checks.check_get_params_invariance,
+    estimator_checks.check_mixin_order,
+    estimator_checks.check_no_attributes_set_in_init,
+    estimator_checks.check_param_validation,
+    estimator_checks.check_parameters_default_constructible,
+    estimator_checks.check_readonly_memmap_input,
+    estimator_checks.check_set_params,
+    estimator_checks.check_valid_tag_types,
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:the mean of the returns")
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_sklearn_check(check):
+    check("StochasticVolatility", StochasticVolatility(PMFVB(10, max_iter=5)))
+
+
+def test_check_estimator_knows_that_it_is_given_no_series():
+    with pytest.warns(SkipTestWarning, match="one_d_array=True"):
+        estimator_checks.check_estimator(StochasticVolatility())

@@ -6,10 +6,12 @@ through `frozen` and its scalars through `float` or `int`: then a routine has on
 compiles once and is found again in the cache by the next process.
 """
 
+from contextlib import suppress
 from functools import partial
 
 import numba
 import numpy as np
+from numba.core.caching import FunctionCache
 
 DISPATCHERS = []
 
@@ -17,6 +19,14 @@ DISPATCHERS = []
 # Sums may be reordered, which lets them use vector instructions. That there is no NaN is never
 # assumed: a test for divergence would silently vanish.
 REORDERED = {"reassoc", "contract", "arcp", "nsz"}
+
+
+class _Cache(FunctionCache):
+    """Numba's cache on disk, without which a full disk would end the call that compiles."""
+
+    def save_overload(self, sig, data):
+        with suppress(OSError):
+            super().save_overload(sig, data)
 
 
 def compiled(function=None, *, fastmath=False):
@@ -27,11 +37,10 @@ def compiled(function=None, *, fastmath=False):
     """
     if function is None:
         return partial(compiled, fastmath=fastmath)
-    try:
-        dispatcher = numba.njit(cache=True, nogil=True, fastmath=fastmath)(function)
-    except RuntimeError:
-        # Numba found no directory to write to (a read-only installation): compile in every process.
-        dispatcher = numba.njit(nogil=True, fastmath=fastmath)(function)
+    dispatcher = numba.njit(nogil=True, fastmath=fastmath)(function)
+    # Numba finds no directory to write to in a read-only installation: compile in every process.
+    with suppress(RuntimeError):
+        dispatcher._cache = _Cache(function)
     DISPATCHERS.append(dispatcher)
     return dispatcher
 

@@ -245,7 +245,7 @@ def infer(
     progress = _Progress(name, callback)
     # Where an engine strays into overflow its steps are rejected; what is left is refused below.
     overflow_allowed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    with one_thread(), overflow_allowed, progress:
+    with one_thread(), overflow_allowed, progress, make_map(n_jobs) as workers:
         held_out = None
         if getattr(engine, "early_stopping", False):
             state = None if previous is None else previous.state
@@ -260,7 +260,7 @@ def infer(
                 init = ParticlePosterior(init, state=previous.state)
         callback = _in_own_coordinates(progress, working, target.names)
         progress.begin()
-        posterior = engine.run(working, rng, init=init, map=make_map(n_jobs), callback=callback)
+        posterior = engine.run(working, rng, init=init, map=workers, callback=callback)
         _score(posterior, working, target)
         posterior = _bring_back(posterior, working, target.names)
         if not (np.isfinite(posterior.particles).all() and np.isfinite(posterior.weights).all()):

@@ -21,10 +21,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._jit import thinning as _jit
+from .._validation import check_count
 from .chains import interleaved, read_chains
 from .coordinates import SteinCoordinates
 from .moments import StreamMoments
-from .subsets import check_count, simplex_weights
+from .subsets import simplex_weights
 
 _PIECE = 100  # draws passed on at a time, and between two records of the path at first
 _LONGEST_PATH = 1000
@@ -268,7 +269,7 @@ class OnlineKSDThinner(BaseEstimator):
         steps = int(counts[_jit.STEPS] + theirs[_jit.STEPS])
         entered = counts[_jit.ENTERED] + theirs[_jit.ENTERED]
         floor = _floor(self.budget)
-        check_count("n_points", self.n_points)
+        check_count(self.n_points, "n_points")
         left = self.n_points if floor is None else math.ceil(_finite("budget", floor, steps))
         self._moments.merge(other._moments)
         union = _jit.resized(self._dictionary, self._size + other._size)
@@ -363,8 +364,8 @@ class OnlineKSDThinner(BaseEstimator):
         return self
 
     def _start(self, dim, samples, automatic):
-        check_count("n_points", self.n_points)
-        check_count("candidates", self.candidates)
+        check_count(self.n_points, "n_points")
+        check_count(self.candidates, "candidates")
         _slack(self.eps, _floor(self.budget))
         if self.weights not in ("uniform", "stein"):
             raise ValueError(f'weights must be "uniform" or "stein", got {self.weights!r}.')
@@ -388,7 +389,7 @@ class OnlineKSDThinner(BaseEstimator):
         """Give the dictionary the room that the parameters, perhaps changed, ask for."""
         if _floor(self.budget) is not None:
             return
-        check_count("n_points", self.n_points)
+        check_count(self.n_points, "n_points")
         if len(self._dictionary.row_sums) != self.n_points:
             if self._size > self.n_points:
                 _jit.shrink(self._dictionary, self.n_points)

@@ -5,13 +5,12 @@ are left (`backward_thin`), or keep all of them and choose weights (`stein_weigh
 their idea of the kernel: `coordinates`.
 """
 
-import numbers
-
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import nnls
 
 from .._jit import thinning as _jit
+from .._validation import check_count
 from .chains import interleaved, read_chains
 from .coordinates import SteinCoordinates
 
@@ -73,7 +72,7 @@ def stein_thin(samples, scores, n_points, *, kernel="imq", length_scale=None, pr
     >>> bool(np.abs(samples[indices].mean(axis=0)).max() < 0.1)
     True
     """
-    check_count("n_points", n_points)
+    check_count(n_points, "n_points")
     u, t, coordinates = _prepared(samples, scores, kernel, length_scale, preconditioner)
     return _jit.greedy(u, t, n_points, coordinates.kernel)
 
@@ -123,7 +122,7 @@ def backward_thin(
     >>> bool(np.abs(samples[indices].mean(axis=0)).max() < 0.1)
     True
     """
-    check_count("n_points", n_points)
+    check_count(n_points, "n_points")
     u, t, coordinates = _prepared(samples, scores, kernel, length_scale, preconditioner)
     if n_points > len(u):
         raise ValueError(f"n_points must be at most the number of samples, {len(u)}.")
@@ -188,12 +187,6 @@ def simplex_weights(matrix):
         np.vstack([root / scale, np.ones(len(matrix))]), np.append(np.zeros(len(matrix)), 1.0)
     )
     return weights / weights.sum()
-
-
-def check_count(name, value):
-    """Refuse what is not a positive integer."""
-    if not isinstance(value, numbers.Integral) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}.")
 
 
 def _prepared(samples, scores, kernel, length_scale, preconditioner):
