@@ -31,7 +31,7 @@ from ._validation import (
     check_sample_weight,
     validated,
 )
-from .inference import ENGINES, PMFVB, resolve_engine
+from .inference import ENGINES, resolve_engine
 from .priors import PRIORS, resolve_prior
 from .targets import (
     Affine,
@@ -159,8 +159,7 @@ class _BayesianLinearModel(BayesianEstimator):
         """The target with its variances as mean-field factors, if ``factorized``."""
         if not self.factorized:
             return target
-        engine = resolve_engine(self.inference)
-        if not isinstance(engine, PMFVB) or engine.blocks is not None:
+        if not resolve_engine(self.inference).keeps_factors:
             raise ValueError(
                 'factorized=True needs an engine that keeps factors apart: use inference="pmfvb", '
                 "with blocks=None."

@@ -36,7 +36,6 @@ from ._check import (
     stein_residuals,
 )
 from ._registry import resolve_engine
-from .base import lacking
 
 MAX_ROUNDING = 0.1  # of the log density: engines tell particles apart by differences of about 1
 
@@ -225,13 +224,8 @@ def infer(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function, got {callback!r}.")
     engine = resolve_engine(inference)
-    name = type(engine).__name__
-    missing = lacking(engine, target)
-    if missing:
-        raise ValueError(
-            f"{name} needs {' and '.join(missing)}, which the target does not offer; "
-            'give it, or use inference="pmd" with init="prior", which needs only likelihood values.'
-        )
+    name = engine.name
+    engine.check(target)
     previous = init if isinstance(init, ParticlePosterior) else None
     if init is not None:
         init = _equally_weighted(previous) if previous is not None else init
@@ -247,22 +241,22 @@ def infer(
     overflow_allowed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     with one_thread(), overflow_allowed, progress:
         held_out = None
-        if getattr(engine, "early_stopping", False):
+        if engine.early_stopping:
             state = None if previous is None else previous.state
             target, held_out = _hold_out(target, engine.validation_fraction, rng, state)
-        frame = find_frame(target) if supports(target, "score") else None
-        working = _wrap(target, engine, frame)
-        if init is not None:
-            init = working._inverse(init)
+        frame = find_frame(target) if engine.gaussian and supports(target, "score") else None
+        coordinates, working = _wrap(target, engine, frame)
+        if init is not None and coordinates is not None:
+            init = coordinates.inverse(init)
         if previous is not None:
             _require_same_density(previous, target)
-            if getattr(engine, "continues", False):
+            if engine.continues:
                 init = ParticlePosterior(init, state=previous.state)
-        callback = _in_own_coordinates(progress, working, target.names)
+        callback = _in_own_coordinates(progress, coordinates, target.names)
         progress.begin()
         posterior = engine.run(working, rng, init=init, map=make_map(n_jobs), callback=callback)
         _score(posterior, working, target)
-        posterior = _bring_back(posterior, working, target.names)
+        posterior = _bring_back(posterior, coordinates, target.names)
         if not (np.isfinite(posterior.particles).all() and np.isfinite(posterior.weights).all()):
             raise FloatingPointError(
                 f"{name} diverged: its particles are not finite; reduce the engine's step size, or "
@@ -273,10 +267,10 @@ def infer(
             posterior.probe = Probe.of(target.log_density, posterior.particles)
         if held_out is not None:
             posterior.state = held_out
-        posterior.whitening = None if frame is None else frame.bijection
         if frame is not None:
+            posterior.whitening = frame.bijection
             start = None
-            if (init is None or previous is not None) and _stays_near_start(engine, target):
+            if (init is None or previous is not None) and engine.stays_near_start(target):
                 start = StartDraws(working, rng.spawn(1)[0])
             _check(posterior, target, engine, frame, start)
     if not posterior.converged:
@@ -329,8 +323,8 @@ def update(posterior, target, inference="pmd", *, n_jobs=None):
     2000
     """
     engine = resolve_engine(inference)
-    name = type(engine).__name__
-    if not hasattr(engine, "update"):
+    name = engine.name
+    if engine.update is None:
         raise ValueError(f'{name} cannot take in further rows; use inference="pmd".')
     if not hasattr(posterior.state, "bijection"):
         raise ValueError(f"the posterior was not made by {name}, which cannot go on from it.")
@@ -339,10 +333,11 @@ def update(posterior, target, inference="pmd", *, n_jobs=None):
     if target.n_rows is None:
         raise ValueError("a target without n_rows has no rows to take in.")
     with one_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        working = Transformed(target, posterior.state.bijection)
+        coordinates = posterior.state.bijection
+        working = Transformed(target, coordinates)
         updated = engine.update(working, posterior.state, map=make_map(n_jobs))
-        updated = _bring_back(updated, working, target.names)
-        updated.whitening = posterior.state.bijection
+        updated = _bring_back(updated, coordinates, target.names)
+        updated.whitening = coordinates
     if not updated.converged:
         _warn(f"{name}: {updated.diagnostics['message']}")
     return updated
@@ -372,42 +367,43 @@ def _require_same_density(previous, target):
 
 
 def _wrap(target, engine, frame):
-    """The target in the engine's coordinates, with minibatches if the engine asks for them."""
-    batch_size = getattr(engine, "batch_size", None)
-    if batch_size is not None:
+    """The bijection from the engine's coordinates, None for the target's own, and what it is given.
+
+    That is the target in those coordinates, with minibatches if the engine asks for them.
+    """
+    if engine.batch_size is not None:
         if target.n_rows is None:
             raise ValueError("batch_size was given, but the target has no data rows.")
-        minibatch = getattr(engine, "minibatch", None)
-        if minibatch is None:
+        if engine.minibatch is None:
             raise ValueError(
                 f"{engine!r} cannot work on minibatches; use batch_size=None, or for chains "
                 'sampler="sgld".'
             )
-        if minibatch == "control-variate":
+        if engine.minibatch == "control-variate":
             if frame is None:
                 raise ValueError("batch_size needs the mode of the density, which was not found.")
-            order = getattr(engine, "control_variate", 1)
-            target = ControlVariate(target, frame.mode, batch_size, order)
+            target = ControlVariate(target, frame.mode, engine.batch_size, engine.control_variate)
+    if not engine.gaussian:
+        return None, target
     if frame is None:
-        return Transformed(target, None)
-    if not getattr(engine, "whiten", True):
-        return Transformed(target, None, start=frame.gaussian)
-    if not getattr(engine, "one_sided", True):
-        return Transformed(target, frame.gaussian)
-    return Transformed(target, frame.bijection)
+        return None, Transformed(target, None)
+    if not engine.whiten:
+        return None, Transformed(target, None, start=frame.gaussian)
+    coordinates = frame.bijection if engine.one_sided else frame.gaussian
+    return coordinates, Transformed(target, coordinates)
 
 
-def _bring_back(posterior, working, names):
-    if working.bijection is None:
+def _bring_back(posterior, coordinates, names):
+    if coordinates is None:
         posterior.names = names
         return posterior
-    return posterior.pushed(working.bijection, names)
+    return posterior.pushed(coordinates, names)
 
 
-def _in_own_coordinates(callback, working, names):
+def _in_own_coordinates(callback, coordinates, names):
     def wrapped(iteration, total, make_posterior, info):
         return callback(
-            iteration, total, lambda: _bring_back(make_posterior(), working, names), info
+            iteration, total, lambda: _bring_back(make_posterior(), coordinates, names), info
         )
 
     return wrapped
@@ -439,15 +435,11 @@ def _require_density(posterior, name):
         _warn(f"{name}: {outside:.0%} of the particles are where the density is 0.")
 
 
-def _stays_near_start(engine, target):
-    return hasattr(engine, "stays_near_start") and engine.stays_near_start(target)
-
-
 def _check(posterior, target, engine, frame, start):
     """Warn where the posterior misses Stein's identities, or is known to be out of reach."""
     names = np.array(target.names)
     # After minibatches, scores on all rows are the dearest part of a fit.
-    most = MAX_PARTICLES if getattr(engine, "batch_size", None) is None else FEW_PARTICLES
+    most = MAX_PARTICLES if engine.batch_size is None else FEW_PARTICLES
     many = posterior.scores is None and len(posterior) > most
     subset = posterior.thin(most) if many else posterior
     scores = target.score(subset.particles) if subset.scores is None else subset.scores
@@ -456,7 +448,7 @@ def _check(posterior, target, engine, frame, start):
     posterior.diagnostics["stein_mean_residual"] = residuals.mean
     posterior.diagnostics["stein_spread_residual"] = residuals.spread
     posterior.diagnostics["one_sided"] = names[frame.one_sided]
-    mapped = getattr(engine, "whiten", True) and getattr(engine, "one_sided", True)
+    mapped = engine.whiten and engine.one_sided
     reasons = []
     if len(frame.one_sided) and not mapped:
         reasons.append(
@@ -491,10 +483,9 @@ def _check(posterior, target, engine, frame, start):
             )
     posterior.diagnostics["flagged"] = names[flagged]
     if reasons:
-        iterative = getattr(engine, "iterative", True)
-        cure = "Raise the engine's iterations or particles, or use" if iterative else "Use"
+        cure = "Raise the engine's iterations or particles, or use" if engine.iterative else "Use"
         _warn(
-            f"{type(engine).__name__}: the posterior is likely to be wrong: {'; '.join(reasons)}. "
+            f"{engine.name}: the posterior is likely to be wrong: {'; '.join(reasons)}. "
             f"{cure} another engine."
         )
 

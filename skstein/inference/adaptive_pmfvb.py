@@ -94,7 +94,7 @@ class AdaptivePMFVB(Engine):
         "minibatch": [None, Interval(Integral, 1, None, closed="left")],
         "preconditioned": ["boolean"],
     }
-    requires = ("weight_score", "expected_precision")  # type: ignore[assignment]
+    requires = ("weight_score", "expected_precision")
 
     def __init__(
         self,

@@ -5,10 +5,11 @@ target it is given is usually whitened (`_infer.py` wraps it), so engines are wr
 whose scale is about 1 and whose start is a standard normal.
 """
 
+from collections.abc import Callable
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from .._validation import Interval, StrOptions
 from ..targets import supports
@@ -19,38 +20,89 @@ BATCH_SIZE = [None, Interval(Integral, 1, None, closed="left")]
 
 
 class Engine(BaseEstimator):
-    """Base class of engines.
+    """Base class of engines: every hook that `infer` or an estimator reads, with its default.
 
-    A subclass sets ``requires``, the optional parts of a target without which it cannot work, and
-    writes ``run``. Parameters that `infer` reads:
+    A subclass writes `run`, and overrides what differs. A hook may be a parameter of ``__init__``,
+    a class attribute or a property. An engine that is not a subclass needs `run` alone: what it
+    does not say is as it is said here (see `Foreign`).
 
+    Attributes
+    ----------
+    requires : tuple of str
+        The optional parts of a target without which it cannot work.
+    gaussian : bool
+        Whether it works from the Gaussian at the mode, which `infer` then finds. Without it `infer`
+        looks for no mode, hands over the target as it is, and leaves the ``whitening`` of the
+        posterior to the engine.
     whiten : bool
-        Work in coordinates whitened by the Laplace approximation, where the target allows it.
+        Whether its coordinates are those of that Gaussian, where the target allows it.
     one_sided : bool
-        Straighten one-sided coordinates first.
+        Whether one-sided coordinates are straightened first.
     batch_size : int or None
-        Rows in a minibatch.
+        Rows in a minibatch; None for all.
+    minibatch : {"control-variate", "plain"} or None
+        What a minibatch's score is corrected by: `infer` wraps the target in a `ControlVariate`, or
+        leaves it to the engine to draw rows; None refuses a ``batch_size``.
+    control_variate : {1, 2}
+        Its order.
+    early_stopping : bool
+        Whether `infer` sets rows aside, as the target's ``held_out``.
+    validation_fraction : float
+        The share of these rows.
+    keeps_factors : bool
+        Whether the factors of a target stay apart, as in mean field.
+    continues : bool
+        Whether `run` takes an earlier posterior as ``init`` and adds to it; other engines start
+        from its particles.
+    iterative : bool
+        Whether there are iterations of which more could do better.
+    update : callable or None
+        ``update(target, state, *, map) -> posterior`` takes in more rows of a stream: ``target`` is
+        of these rows, ``state`` what `run` or `update` left in the posterior, with the
+        ``bijection`` to the coordinates that it goes on in.
     """
 
     _parameter_constraints: dict = {}  # a subclass without any is not validated
-    requires = ("score",)
-    minibatch: str | None = (
-        "control-variate"  # how `infer` provides minibatches, or "plain", or None
-    )
-    whiten = True
-    one_sided = True
-    batch_size = None
-    # Whether `run` takes an earlier posterior as `init` and adds to it; others start from its
-    # particles.
-    continues = False
-    # Whether there are iterations of which more could do better.
-    iterative = True
+    requires: tuple[str, ...] = ("score",)
+    gaussian: bool = True
+    whiten: bool = True
+    one_sided: bool = True
+    batch_size: int | None = None
+    minibatch: str | None = "control-variate"
+    control_variate: int = 1
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    keeps_factors: bool = False
+    continues: bool = False
+    iterative: bool = True
+    update: Callable | None = None
 
-    def stays_near_start(self, target):
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return type(self).__name__
+
+    def check(self, target):
+        """Refuse a target before any work; an engine made of other engines asks them.
+
+        Raises
+        ------
+        ValueError
+            If the target lacks a part that the engine needs, with its name.
+        """
+        missing = [part for part in self.requires if not supports(target, part)]
+        if missing:
+            raise ValueError(
+                f"{self.name} needs {' and '.join(missing)}, which the target does not offer; "
+                'give it, or use inference="pmd" with init="prior", which needs only likelihood '
+                "values."
+            )
+
+    def stays_near_start(self, target) -> bool:
         """Whether the result leans on the Gaussian start, whose quality `infer` then measures."""
         return False
 
-    def n_rounds(self, target):
+    def n_rounds(self, target) -> int | None:
         """The most rounds, each ended by a call of the callback, of a run; None if not known."""
         return None
 
@@ -77,9 +129,47 @@ class Engine(BaseEstimator):
         raise TypeError(f"{type(self).__name__} does not define run().")
 
 
-def lacking(engine, target):
-    """Names of the parts that ``engine`` needs and ``target`` does not offer."""
-    return [part for part in getattr(engine, "requires", ()) if not supports(target, part)]
+_HOOKS = frozenset(name for name in vars(Engine) if not name.startswith("_"))
+
+
+class Foreign(Engine):
+    """An engine of another kind, with what it does not say of itself as `Engine` says it.
+
+    Parameters
+    ----------
+    engine : object
+        With a method ``run``. Everything else, ``get_params`` included, is its own too.
+    """
+
+    def __init__(self, engine):
+        self.engine = engine
+
+    def __getattribute__(self, name):
+        if name in _HOOKS and hasattr(self.engine, name):
+            return getattr(self.engine, name)
+        return super().__getattribute__(name)
+
+    def __getattr__(self, name):
+        if name == "engine":  # of a copy that is being made
+            raise AttributeError(name)
+        return getattr(self.engine, name)
+
+    @property
+    def name(self):
+        return type(self.engine).__name__
+
+    def __repr__(self):
+        return repr(self.engine)
+
+    def __sklearn_clone__(self):
+        return Foreign(clone(self.engine, safe=False))
+
+    def get_params(self, deep=True):
+        return self.engine.get_params(deep)
+
+    def set_params(self, **params):
+        self.engine.set_params(**params)
+        return self
 
 
 def automatic(n_particles, dim, cap=500):

@@ -108,7 +108,7 @@ class Ensemble(Engine):
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
     }
-    requires = ("begin_training", "train")  # type: ignore[assignment]
+    requires = ("begin_training", "train")
 
     def __init__(
         self,

@@ -180,6 +180,10 @@ class PMFVB(Engine):
         self.whiten = whiten
         self.one_sided = one_sided
 
+    @property
+    def keeps_factors(self):
+        return self.blocks is None
+
     def n_rounds(self, target):
         return self.max_iter
 
