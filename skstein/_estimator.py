@@ -15,7 +15,8 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 from ._callbacks import ProgressLines, RoundTasks, between_rounds
 from ._validation import has_callbacks
-from .inference import infer, resolve_engine, update
+from .inference import resolve_engine
+from .inference._infer import run_engine, run_update
 
 
 class VersionWarning(InconsistentVersionWarning):
@@ -101,7 +102,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         self.inference_ = resolve_engine(self.inference)
         attributes = partial(self._attributes, bijection, target.names, fitted)
         event = self._event(X, y, sample_weight)
-        n_rounds = getattr(self.inference_, "n_rounds", lambda target: None)(target)
+        n_rounds = self.inference_.n_rounds(target)
         previous = getattr(self, "posterior_", None) if self.warm_start else None
         if previous is not None and previous.names != tuple(target.names):
             raise ValueError(
@@ -109,7 +110,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
                 "these have other names or another number. Fit with warm_start=False."
             )
         with self._rounds(n_rounds, event, attributes) as callback:
-            posterior = infer(
+            posterior = run_engine(
                 target,
                 self.inference_,
                 init=None if previous is None else previous.pulled(bijection),
@@ -125,7 +126,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         self.inference_ = resolve_engine(self.inference)
         attributes = partial(self._attributes, bijection, target.names, fitted)
         with self._rounds(1, self._event(X, y, sample_weight), attributes) as callback:
-            posterior = update(self.posterior_, target, self.inference_, n_jobs=self.n_jobs)
+            posterior = run_update(self.posterior_, target, self.inference_, n_jobs=self.n_jobs)
             if callback is not None:
                 callback(1, 1, partial(copy, posterior), {})
             vars(self).update(attributes(posterior))
@@ -139,7 +140,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         """``fitted``, and the attributes that follow from a posterior before `bijection`."""
         posterior = posterior.pushed(bijection, names)
         # Chains keep all their draws, which only a warm start needs.
-        if not (self.warm_start or hasattr(self.inference_, "update")):
+        if not self.warm_start and self.inference_.update is None:
             posterior.state = None
         fitted = {**fitted, "posterior_": posterior, "n_iter_": posterior.n_iter}
         twin = copy(self)

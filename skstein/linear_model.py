@@ -31,7 +31,7 @@ from ._validation import (
     validate_data,
     validated,
 )
-from .inference import ENGINES, PMFVB, resolve_engine
+from .inference import ENGINES, resolve_engine
 from .outcomes import Bernoulli, Categorical, Normal, Probit
 from .priors import PRIORS, resolve_prior
 from .targets import Affine, HierarchicalTarget, LinearTarget, RegressionTarget
@@ -58,11 +58,14 @@ class _Scaling:
 
 def _takes_further_rows(estimator):
     """Whether the engine can bring a posterior up to date; what `partial_fit` is there for."""
-    engine = estimator.inference
-    if not hasattr(ENGINES.get(engine) if isinstance(engine, str) else engine, "update"):
+    try:
+        updates = resolve_engine(estimator.inference).update is not None
+    except (TypeError, ValueError):  # no engine at all, which `fit` refuses by name
+        updates = False
+    if not updates:
         raise AttributeError(
             f'partial_fit needs an engine that takes in further rows, such as inference="pmd"; '
-            f"got inference={engine!r}."
+            f"got inference={estimator.inference!r}."
         )
     return True
 
@@ -187,8 +190,7 @@ class _BayesianLinearModel(BayesianEstimator):
         """The target with its variances as mean-field factors, if ``factorized``."""
         if not self.factorized:
             return target
-        engine = resolve_engine(self.inference)
-        if not isinstance(engine, PMFVB) or engine.blocks is not None:
+        if not resolve_engine(self.inference).keeps_factors:
             raise ValueError(
                 'factorized=True needs an engine that keeps factors apart: use inference="pmfvb", '
                 "with blocks=None."

@@ -31,7 +31,7 @@ from ._validation import (
     validated,
 )
 from .diagnostics import weighted_ess
-from .inference import ENGINES, PMFVB, resolve_engine
+from .inference import ENGINES, resolve_engine
 from .posterior import weighted_quantile
 from .targets import FactorizedTarget, SmoothedTarget, StochasticVolatilityTarget
 from .targets.stochastic_volatility import draw_next
@@ -217,9 +217,9 @@ class StochasticVolatility(BayesianEstimator):
             self._require_factors()
         working = FactorizedTarget(target) if self.factorized else SmoothedTarget(target)
         engine = resolve_engine(self.inference)
-        if hasattr(engine, "stays_near_start") and engine.stays_near_start(working):
+        if engine.stays_near_start(working):
             warnings.warn(
-                f"{type(engine).__name__} stays near its start, and over so long a path that may "
+                f"{engine.name} stays near its start, and over so long a path that may "
                 "miss means of the parameters by a standard deviation: use pmfvb or ksd-mcmc.",
                 ConvergenceWarning,
                 stacklevel=4,
@@ -228,7 +228,7 @@ class StochasticVolatility(BayesianEstimator):
 
     def _require_factors(self):
         engine = resolve_engine(self.inference)
-        if not isinstance(engine, PMFVB) or engine.one_sided or engine.blocks is not None:
+        if not engine.keeps_factors or engine.one_sided:
             raise ValueError(
                 "factorized=True needs an engine that keeps the factors apart: use "
                 "inference=PMFVB(one_sided=False), with blocks=None."

@@ -2,6 +2,7 @@
 
 from sklearn.base import clone
 
+from .base import Engine, Foreign
 from .fwss import FWSS
 from .ksd_mcmc import KSDThinnedMCMC
 from .laplace import LaplaceDraws
@@ -28,11 +29,12 @@ def resolve_engine(inference):
     ----------
     inference : str or engine
         A name of ``ENGINES``, which gives a new engine with its defaults, or an instance, which is
-        cloned. Anything with a ``run`` method counts as an engine.
+        cloned. Anything with a ``run`` method counts as an engine, and comes back as a `Foreign`
+        one if it is no subclass of `Engine`.
 
     Returns
     -------
-    engine
+    Engine
 
     Raises
     ------
@@ -63,6 +65,6 @@ def resolve_engine(inference):
         raise TypeError(f"inference={inference!r} is no engine: it has no run method.")
     else:
         engine = clone(inference, safe=False)
-    if hasattr(engine, "_validate_params"):
+    if hasattr(engine, "_parameter_constraints"):
         engine._validate_params()
-    return engine
+    return engine if isinstance(engine, Engine) else Foreign(engine)

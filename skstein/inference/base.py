@@ -5,61 +5,125 @@ target it is given is usually whitened (`_infer.py` wraps it), so engines are wr
 whose scale is about 1 and whose start is a standard normal.
 """
 
+import warnings
+from collections.abc import Callable
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
 
 from .._validation import Interval, StrOptions
+from ..posterior import ParticlePosterior
+from ..protocols import Rng, WorkingTarget
 from ..targets import supports
 
 _MAX_DIVERGENT = 0.01  # share of a chain's draws
 N_PARTICLES = [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")]
+COORDINATES = {"whiten": ["boolean"], "one_sided": ["boolean"]}
 BATCH_SIZE = [None, Interval(Integral, 1, None, closed="left")]
 
 
 class Engine(BaseEstimator):
-    """Base class of engines.
+    """Base class of engines: every hook that `infer` or an estimator reads, with its default.
 
-    A subclass sets ``requires``, the optional parts of a target without which it cannot work, and
-    writes ``run``. Parameters that `infer` reads:
+    A subclass writes `run`, and overrides what differs. A hook may be a parameter of ``__init__``,
+    a class attribute or a property. An engine that is not a subclass needs `run` alone: what it
+    does not say is as it is said here (see `Foreign`).
 
+    Attributes
+    ----------
+    requires : tuple of str
+        The optional parts of a target without which it cannot work.
+    gaussian : bool
+        Whether it works from the Gaussian at the mode, which `infer` then finds. Without it `infer`
+        looks for no mode, hands over the target as it is, and leaves the ``whitening`` of the
+        posterior to the engine.
     whiten : bool
-        Work in coordinates whitened by the Laplace approximation, where the target allows it.
+        Whether its coordinates are those of that Gaussian, where the target allows it.
     one_sided : bool
-        Straighten one-sided coordinates first.
+        Whether one-sided coordinates are straightened first.
     batch_size : int or None
-        Rows in a minibatch.
+        Rows in a minibatch; None for all.
+    minibatch : {"control-variate", "plain"} or None
+        What a minibatch's score is corrected by: `infer` wraps the target in a `ControlVariate`, or
+        leaves it to the engine to draw rows; None refuses a ``batch_size``.
+    control_variate : {1, 2}
+        Its order.
+    early_stopping : bool
+        Whether `infer` sets rows aside, as the target's ``held_out``.
+    validation_fraction : float
+        The share of these rows.
+    keeps_factors : bool
+        Whether the factors of a target stay apart, as in mean field.
+    continues : bool
+        Whether `run` takes an earlier posterior as ``init`` and adds to it; other engines start
+        from its particles.
+    iterative : bool
+        Whether there are iterations of which more could do better.
+    update : callable or None
+        ``update(target, state, *, map) -> posterior`` takes in more rows of a stream: ``target`` is
+        of these rows, ``state`` what `run` or `update` left in the posterior, with the
+        ``bijection`` to the coordinates that it goes on in.
     """
 
     _parameter_constraints: dict = {}  # a subclass without any is not validated
-    requires = ("score",)
-    minibatch: str | None = (
-        "control-variate"  # how `infer` provides minibatches, or "plain", or None
-    )
-    whiten = True
-    one_sided = True
-    batch_size = None
-    # Whether `run` takes an earlier posterior as `init` and adds to it; others start from its
-    # particles.
-    continues = False
-    # Whether there are iterations of which more could do better.
-    iterative = True
+    requires: tuple[str, ...] = ("score",)
+    gaussian: bool = True
+    whiten: bool = True
+    one_sided: bool = True
+    batch_size: int | None = None
+    minibatch: str | None = "control-variate"
+    control_variate: int = 1
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    keeps_factors: bool = False
+    continues: bool = False
+    iterative: bool = True
+    update: Callable | None = None
 
-    def stays_near_start(self, target):
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return type(self).__name__
+
+    def check(self, target):
+        """Refuse a target before any work; an engine made of other engines asks them.
+
+        Raises
+        ------
+        ValueError
+            If the target lacks a part that the engine needs, with its name.
+        """
+        missing = [part for part in self.requires if not supports(target, part)]
+        if missing:
+            raise ValueError(
+                f"{self.name} needs {' and '.join(missing)}, which the target does not offer; "
+                'give it, or use inference="pmd" with init="prior", which needs only likelihood '
+                "values."
+            )
+
+    def goes_on_from(self, state) -> bool:
+        """Whether ``update`` can go on from the ``state`` of a posterior."""
+        return state is not None
+
+    def stays_near_start(self, target) -> bool:
         """Whether the result leans on the Gaussian start, whose quality `infer` then measures."""
         return False
 
-    def n_rounds(self, target):
+    def n_rounds(self, target) -> int | None:
         """The most rounds, each ended by a call of the callback, of a run; None if not known."""
         return None
 
-    def run(self, target, rng, *, init=None, map=map, callback=None):
+    def run(
+        self, target: WorkingTarget, rng: Rng, *, init=None, map=map, callback=None
+    ) -> ParticlePosterior:
         """Approximate the target's density by weighted particles.
 
         Parameters
         ----------
-        target : Target
+        target : WorkingTarget
+            See :mod:`skstein.protocols`; its coordinates are usually whitened.
         rng : numpy.random.Generator
         init : ndarray of shape (m, dim), ParticlePosterior or None
             Particles to start from, in the target's coordinates; a posterior, with the ``state``
@@ -77,9 +141,40 @@ class Engine(BaseEstimator):
         raise TypeError(f"{type(self).__name__} does not define run().")
 
 
-def lacking(engine, target):
-    """Names of the parts that ``engine`` needs and ``target`` does not offer."""
-    return [part for part in getattr(engine, "requires", ()) if not supports(target, part)]
+_OWN = frozenset(name for name in vars(Engine) if not name.startswith("_")) | {"get_params"}
+
+
+class Foreign(Engine):
+    """An engine of another kind, with what it does not say of itself as `Engine` says it.
+
+    Parameters
+    ----------
+    engine : object
+        With a method ``run``. Everything else, ``get_params`` included, is its own too.
+    """
+
+    def __init__(self, engine):
+        self.engine = engine
+
+    def __getattribute__(self, name):
+        if name in _OWN and hasattr(self.engine, name):
+            return getattr(self.engine, name)
+        return super().__getattribute__(name)
+
+    def __getattr__(self, name):
+        if name == "engine":  # of a copy that is being made
+            raise AttributeError(name)
+        return getattr(self.engine, name)
+
+    @property
+    def name(self):
+        return type(self.engine).__name__
+
+    def __repr__(self):
+        return repr(self.engine)
+
+    def __sklearn_clone__(self):
+        return Foreign(clone(self.engine, safe=False))
 
 
 def automatic(n_particles, dim, cap=500):
@@ -150,6 +245,45 @@ def divergences(pieces, draws):
         f"{share:.0%} of the chains' proposals diverged: the density ends or changes within a "
         "step, and what lies there may not have been visited"
     ]
+
+
+def warn(message):
+    """Warn the caller of `infer` that a posterior may be wrong."""
+    warnings.warn(message, ConvergenceWarning, stacklevel=4)
+
+
+class Rounds:
+    """The rounds of a run: their numbers, and the callback between them.
+
+    Parameters
+    ----------
+    total : int
+        Iterations of a whole run.
+    make_posterior : callable
+        ``make_posterior()``: the posterior as it stands.
+    callback : callable or None
+        As of `Engine.run`.
+    history : History, default=None
+        Of a run that is gone on with.
+
+    Attributes
+    ----------
+    history : History
+    stopped : bool
+        Whether the callback has asked for an end.
+    """
+
+    def __init__(self, total, make_posterior, callback, history=None):
+        self.history = History() if history is None else history
+        self.stopped = False
+        self._total, self._make_posterior, self._callback = total, make_posterior, callback
+
+    def end(self, iteration, **numbers):
+        """End a round, after so many iterations; returns whether the run has to stop."""
+        info = self.history.add(**numbers)
+        if self._callback is not None:
+            self.stopped = bool(self._callback(iteration, self._total, self._make_posterior, info))
+        return self.stopped
 
 
 class History:

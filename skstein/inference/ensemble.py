@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
-from .base import N_PARTICLES, Engine, History
+from .base import N_PARTICLES, Engine, Rounds
 
 _N_FOLDS = 10
 _ROUNDS = 20  # between which the callback may stop the run
@@ -108,7 +108,7 @@ class Ensemble(Engine):
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
     }
-    requires = ("begin_training", "train")  # type: ignore[assignment]
+    requires = ("begin_training", "train")
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class Ensemble(Engine):
         n_steps = n_epochs * -(-min(len(state.rows) for state in states) // batch_size)
         early = self.validation_fraction is not None
         patience = self.n_iter_no_change if early else _FOREVER
-        history, done = History(), 0
+        done = 0
 
         def survivors():
             particles = np.stack([target.trained(state, early) for state in states])
@@ -166,12 +166,13 @@ class Ensemble(Engine):
             return ParticlePosterior(
                 particles,
                 names=target.names,
-                history=history.arrays(),
+                history=rounds.history.arrays(),
                 n_iter=done,
                 diagnostics=kept.counts,
                 state=kept.states,
             )
 
+        rounds = Rounds(n_epochs, make_posterior, callback)
         for part in np.array_split(np.arange(n_epochs), self.n_rounds(target)):
             advance = partial(
                 target.train, len(part), batch_size, self.learning_rate, n_steps, patience, self.tol
@@ -179,8 +180,7 @@ class Ensemble(Engine):
             states = list(map(advance, states))
             done += len(part)
             finite = sum(bool(np.isfinite(state.weights).all()) for state in states)
-            info = history.add(n_networks=finite)
-            if callback is not None and callback(done, n_epochs, make_posterior, info):
+            if rounds.end(done, n_networks=finite):
                 break
         posterior = make_posterior()
         survivors().report()

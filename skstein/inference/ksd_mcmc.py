@@ -21,11 +21,21 @@ from sklearn.base import clone
 from .._validation import HasMethods, Interval, StrOptions
 from ..diagnostics import ess, split_rhat
 from ..posterior import ParticlePosterior
-from ..samplers import SAMPLERS, SGLD
+from ..samplers import SAMPLERS
+from ..samplers.base import declared
 from ..thinning import OnlineKSDThinner
 from ..thinning.moments import recalibrated
 from ._zero_variance import zero_variance_moments
-from .base import BATCH_SIZE, N_PARTICLES, Engine, History, automatic, divergences
+from .base import (
+    BATCH_SIZE,
+    COORDINATES,
+    N_PARTICLES,
+    Engine,
+    History,
+    Rounds,
+    automatic,
+    divergences,
+)
 
 _CHAINS_TOGETHER = 4  # one batched piece of work; two and more pieces can run in parallel
 _ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
@@ -44,7 +54,8 @@ class KSDThinnedMCMC(Engine):
     sampler : {"hmc", "mala", "rwm", "sgld"} or sampler instance, default="hmc"
         Hamiltonian Monte Carlo, the Metropolis-adjusted Langevin algorithm, random-walk Metropolis,
         or stochastic gradient Langevin dynamics, which is for minibatches; or an object of
-        :mod:`skstein.samplers` with parameters of your choice.
+        :mod:`skstein.samplers` with parameters of your choice, or one of your own with their
+        methods (see `skstein.samplers.Sampler`).
     thinner : OnlineKSDThinner, default=None
         How draws are kept: budget, candidates, kernel, recalibration, weights. For None with their
         defaults; and from twice as many points as coordinates on the points are moved to have the
@@ -60,7 +71,8 @@ class KSDThinnedMCMC(Engine):
     n_warmup : int, default=150
         Iterations that adapt the step size and are thrown away.
     batch_size : int, default=None
-        Rows for each score of "sgld", with a control variate at the mode.
+        Rows for each score, with a control variate at the mode, of "sgld" or another sampler with
+        ``noisy_scores``.
     max_rhat : float, default=1.01
         Warn when the split R-hat of a coordinate or of its square is above it.
     min_ess : float, default=400
@@ -93,8 +105,7 @@ class KSDThinnedMCMC(Engine):
         "batch_size": BATCH_SIZE,
         "max_rhat": [Interval(Real, 1, None, closed="neither")],
         "min_ess": [Interval(Real, 0, None, closed="left")],
-        "whiten": ["boolean"],
-        "one_sided": ["boolean"],
+        **COORDINATES,
     }
 
     def __init__(
@@ -129,8 +140,12 @@ class KSDThinnedMCMC(Engine):
     continues = True
 
     @property
+    def requires(self):
+        return declared(self._sampler(), "requires")
+
+    @property
     def minibatch(self):
-        return "control-variate" if isinstance(self._sampler(), SGLD) else None
+        return "control-variate" if declared(self._sampler(), "noisy_scores") else None
 
     def _sampler(self):
         return SAMPLERS[self.sampler]() if isinstance(self.sampler, str) else self.sampler
@@ -141,7 +156,7 @@ class KSDThinnedMCMC(Engine):
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         sampler = self._sampler()
-        if getattr(sampler, "batch_size", None) is not None:
+        if declared(sampler, "batch_size") is not None:
             raise ValueError(
                 "batch_size belongs to the engine, which adds the control variate without which a "
                 "minibatch is wrong: KSDThinnedMCMC(batch_size=...), and None for the sampler."
@@ -149,7 +164,7 @@ class KSDThinnedMCMC(Engine):
         state = self._continued(init)
         if state is None:
             state = self._started(target, rng, sampler, getattr(init, "particles", init), map)
-        thinner, history = state.thinner, state.history
+        thinner = state.thinner
         n_draws = self.n_chains * (state.n_draws + self.n_draws)
         thinner.n_points = min(automatic(self.n_particles, target.dim), n_draws)
 
@@ -163,14 +178,14 @@ class KSDThinnedMCMC(Engine):
                 points,
                 thinner.weights_,
                 scores=scores,
-                history=history.arrays(),
+                history=state.history.arrays(),
                 n_iter=state.n_iter,
             )
 
         most = max(self.n_draws, self.max_draws)
-        total = state.n_iter + most
-        stopped, done = False, 0
-        while not stopped:
+        rounds = Rounds(state.n_iter + most, make_posterior, callback, state.history)
+        done = 0
+        while True:
             done += self.n_draws
             for n_draws in _round_sizes(self.n_draws):
                 results = list(map(partial(sampler.draw, target, n_draws), state.chains))
@@ -179,22 +194,16 @@ class KSDThinnedMCMC(Engine):
                 state.draws.append(part)
                 state.scores.append(scores)
                 thinner.partial_fit(part, scores)
-                info = history.add(
-                    ksd=thinner.ksd_,
-                    n_accepted=thinner.n_accepted_,
-                    acceptance=np.mean([result[3] for result in results]),
-                )
-                stopped = callback is not None and callback(
-                    state.n_iter, total, make_posterior, info
-                )
-                if stopped:
+                acceptance, n = np.mean([result[3] for result in results]), thinner.n_accepted_
+                if rounds.end(state.n_iter, ksd=thinner.ksd_, n_accepted=n, acceptance=acceptance):
                     break
             diagnostics = self._diagnose(state)
-            stopped = stopped or "message" not in diagnostics or done + self.n_draws > most
+            if rounds.stopped or "message" not in diagnostics or done + self.n_draws > most:
+                break
         posterior = make_posterior()
         if diagnostics.get("even_draws"):
             posterior = ParticlePosterior(
-                _even(state, thinner.n_points), history=history.arrays(), n_iter=state.n_iter
+                _even(state, thinner.n_points), history=state.history.arrays(), n_iter=state.n_iter
             )
         posterior.state = state
         posterior.diagnostics = diagnostics

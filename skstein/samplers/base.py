@@ -6,10 +6,12 @@ proposal; the rest is here. Chains that one sampler has warmed up hold all that 
 
 from abc import ABCMeta, abstractmethod
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..protocols import DrawsChains
 from ._adapt import DualAveraging, Metric, MetricAdaptation
 
 _DIVERGENT = 1000.0  # error of the energy, as in Stan
@@ -45,7 +47,34 @@ class Chains:
     n_divergent: int = 0
 
 
-class Metropolis(BaseEstimator, metaclass=ABCMeta):
+class Sampler(BaseEstimator):
+    """Base class of samplers: what one says of itself, with the defaults.
+
+    A subclass writes ``warm_up`` and ``draw`` of `skstein.protocols.DrawsChains`. A sampler that is
+    not a subclass needs these two alone: what it does not say is as it is said here.
+
+    Attributes
+    ----------
+    requires : tuple of str
+        The optional parts of a target without which it cannot work.
+    noisy_scores : bool
+        Whether it works on the scores of minibatches: for a ``stochastic`` target it draws
+        ``target.batch_size`` rows for each.
+    batch_size : int or None
+        Rows of a minibatch that it chooses itself.
+    """
+
+    requires: tuple[str, ...] = ("score",)
+    noisy_scores: bool = False
+    batch_size: int | None = None
+
+
+def declared(sampler: DrawsChains, name: str) -> Any:
+    """What a sampler says of itself, such as its ``noisy_scores``, or `Sampler` in its place."""
+    return getattr(sampler, name, getattr(Sampler, name))
+
+
+class Metropolis(Sampler, metaclass=ABCMeta):
     """Base class of samplers that accept or reject.
 
     A subclass has the parameters ``acceptance``, ``step_size``, ``thinning`` and ``adapt_metric``,

@@ -284,14 +284,6 @@ def test_an_engine_of_ones_own_needs_no_registration(seed):
     assert_allclose(posterior.scores, -(posterior.particles - MEAN) @ PRECISION, atol=1e-9)
 
 
-def test_an_engine_of_ones_own_without_more_than_run(seed):
-    class Bare:
-        def run(self, target, rng, *, init=None, map=map, callback=None):
-            return ParticlePosterior(target.sample_start(rng, 400))
-
-    assert len(infer(gaussian(), Bare(), random_state=seed)) == 400
-
-
 @every_engine
 def test_a_target_of_ones_own_needs_no_registration(engine, seed):
     class Own(Target):
