@@ -34,6 +34,9 @@ class Engine(BaseEstimator):
         Whether it works from the Gaussian at the mode, which `infer` then finds. Without it `infer`
         looks for no mode, hands over the target as it is, and leaves the ``whitening`` of the
         posterior to the engine.
+    needs_gaussian : bool
+        Whether it is lost where no Gaussian comes near the posterior, as among the weights of a
+        network: its particles are draws of one, or too few for more than some coordinates.
     whiten : bool
         Whether its coordinates are those of that Gaussian, where the target allows it.
     one_sided : bool
@@ -65,6 +68,7 @@ class Engine(BaseEstimator):
     _parameter_constraints: dict = {}  # a subclass without any is not validated
     requires: tuple[str, ...] = ("score",)
     gaussian: bool = True
+    needs_gaussian: bool = False
     whiten: bool = True
     one_sided: bool = True
     batch_size: int | None = None

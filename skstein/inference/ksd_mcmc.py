@@ -129,6 +129,10 @@ class KSDThinnedMCMC(Engine):
     continues = True
 
     @property
+    def requires(self):
+        return getattr(self._sampler(), "requires", ("score",))
+
+    @property
     def minibatch(self):
         return "control-variate" if isinstance(self._sampler(), SGLD) else None
 

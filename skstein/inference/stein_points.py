@@ -74,6 +74,7 @@ class SteinPoints(Engine):
         "one_sided": ["boolean"],
     }
     minibatch = None
+    needs_gaussian = True
 
     def __init__(
         self,

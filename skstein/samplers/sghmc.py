@@ -113,6 +113,8 @@ class SGHMC(BaseEstimator):
         ],
     }
 
+    requires = ("hamiltonian_steps", "resample", "scales", "score")
+
     def __init__(self, step_size=0.03, thinning="auto", *, minibatch="auto"):
         self.step_size = step_size
         self.thinning = thinning

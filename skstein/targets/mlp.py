@@ -15,7 +15,8 @@ The likelihood of minibatches is scaled by n / B, which Tran, Tseng & Kohn leave
 algorithm 2.
 """
 
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -363,7 +364,7 @@ class MLPTarget(Target):
             Epochs without progress by ``tol`` on the rows held out after which nothing is done.
         tol : float
         state : Training
-            As `begin_training` or this method returned it; not to be used again.
+            As `begin_training` or this method returned it; it is left as it was.
 
         Returns
         -------
@@ -371,7 +372,7 @@ class MLPTarget(Target):
         """
         precision = (self.prior_share * self.initial_precision).astype(self.dtype)
         prior = precision, self.noise_shape, self.noise_scale
-        state = replace(state)
+        state = deepcopy(state)
         mover = state.weights, state.first, state.second, state.noise, state.done
         rest = self._compiled, float(learning_rate), int(n_steps), prior, state.rng
         if state.usual_loss is None:
@@ -554,20 +555,26 @@ class MLPTarget(Target):
         return theta
 
     def shortfall(self, theta, rows):
-        """By how many nats networks explain ``rows`` worse than a constant does, shape (m,).
+        """By how many nats networks explain ``rows`` worse than a constant does.
 
         Networks and constant alike have the noise variances that suit them best: those of particles
         may be honest ones, of rows that a network has not seen.
+
+        Returns
+        -------
+        shortfall : ndarray of shape (m,)
+        weight : float
+            Of these rows.
         """
+        weight = float(self.data[2][rows].sum(dtype=float))
         theta = np.concatenate([theta, self.constant()[None]])
         if self.n_noise:
             errors = np.array([self.squared_errors(particle, rows) for particle in theta])
-            weight = self.data[2][rows].sum(dtype=float)
             variance = np.maximum(errors / weight, self.noise_scale)
             value = -0.5 * weight * np.log(variance).sum(axis=1)
         else:
             value = self.log_likelihood(theta, rows) * len(rows) / self.n_rows
-        return np.nan_to_num(value[-1] - value[:-1], nan=np.inf)
+        return np.nan_to_num(value[-1] - value[:-1], nan=np.inf), weight
 
     def squared_errors(self, theta, rows=None):
         """Weighted sum of squared errors of each output for one particle, shape (n_outputs,)."""
