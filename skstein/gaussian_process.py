@@ -54,7 +54,7 @@ from ._validation import (
     validated,
 )
 from .inference._mirror import LEAST_POWER, WeightedParticles, mirror_step
-from .inference.base import BATCH_SIZE, History
+from .inference.base import BATCH_SIZE, Rounds
 from .posterior import ParticlePosterior
 
 _EPS = np.finfo(np.float64).eps
@@ -374,7 +374,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         start = partial(InducingPosterior.prior, split, n_targets=y.shape[1])
         particles = map(start, inputs)
         state = WeightedParticles(inputs.reshape(len(inputs), -1), np.zeros(len(inputs)), False)
-        history, power, visited, t = History(), 0.0, 0, 0
+        power, visited, t = 0.0, 0, 0
         names = [
             f"z[{i}].{name}"
             for i in range(inputs.shape[1])
@@ -387,7 +387,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                 state.weights,
                 names=names,
                 log_densities=state.log_q,
-                history=history.arrays(),
+                history=rounds.history.arrays(),
                 diagnostics={"posterior_power": power, "ess": state.ess()},
                 n_iter=t,
             )
@@ -400,6 +400,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             }
 
         with self._rounds(n_steps, given, attributes) as callback:
+            rounds = Rounds(n_steps, make_posterior, callback)
             for rows, size in _batches(n, batch, self.max_iter, rng):
                 visited += size
                 step = size / visited if self.step_size is None else self.step_size(t)
@@ -423,8 +424,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                 mirror_step(state, lambda theta, value=log_posterior: value, step, rng)
                 power += (1.0 - power) * step
                 t += 1
-                info = history.add(ess=state.ess(), power=power)
-                if callback is not None and callback(t, n_steps, make_posterior, info):
+                if rounds.end(t, ess=state.ess(), power=power):
                     break
             vars(self).update(attributes(make_posterior()))
         self._warn_of_problems(power)

@@ -29,7 +29,7 @@ import numpy as np
 
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
-from .base import N_PARTICLES, Engine, History, require_finite
+from .base import N_PARTICLES, Engine, Rounds, require_finite
 
 _FIRST, _SECOND, _SMALL = 0.9, 0.99, 1e-8
 _LARGEST = 10.0  # mean size of a step's drift, in standard deviations of its noise
@@ -138,7 +138,7 @@ class AdaptivePMFVB(Engine):
         scale, first, second = np.ones((m, p)), np.zeros(p), np.zeros(p)
         size = max(1, round(self.block_fraction * p))
         limit = _LARGEST * np.sqrt(size)
-        history, pool = History(), []
+        pool = []
         kept = np.linspace(self.n_iterations / 2, self.n_iterations, self.n_snapshots + 1)[1:]
         kept = set(kept.round().astype(int))
         ends = np.array_split(np.arange(1, self.n_iterations + 1), self.n_rounds(target))
@@ -149,6 +149,7 @@ class AdaptivePMFVB(Engine):
             particles = np.concatenate(pool) if pool else theta.copy()
             return ParticlePosterior(particles, n_iter=iteration)
 
+        rounds = Rounds(self.n_iterations, make_posterior, callback)
         for iteration in range(1, self.n_iterations + 1):
             weights = theta[:, :p]
             if (iteration - 1) % _REFRESH == 0:
@@ -164,7 +165,7 @@ class AdaptivePMFVB(Engine):
                 moves = rng.random((m, p)).argsort(axis=1) < size
                 point = np.where(moves, weights, weights.mean(axis=0))
             score = scale * target.weight_score(point, rows, precision, noise_precision)
-            require_finite(score, "the score", iteration, history.arrays())
+            require_finite(score, "the score", iteration, rounds.history.arrays())
             if self.drift:
                 score = score + self.drift * first / (second + _SMALL)
             drift = 0.5 * np.sqrt(step) * np.where(moves, score, 0.0)
@@ -178,14 +179,10 @@ class AdaptivePMFVB(Engine):
                 second = _SECOND * second + (1.0 - _SECOND) * new.std(axis=0)
             if iteration in kept:
                 pool.append(self._with_noise(target, theta, rng))
-            if iteration in ends:
-                info = history.add(drift=float(length.mean()))
-                if callback is not None and callback(
-                    iteration, self.n_iterations, make_posterior, info
-                ):
-                    break
+            if iteration in ends and rounds.end(iteration, drift=float(length.mean())):
+                break
         posterior = make_posterior()
-        posterior.history = history.arrays()
+        posterior.history = rounds.history.arrays()
         return posterior
 
     def _noise_factor(self, target, theta):

@@ -246,6 +246,40 @@ def divergences(pieces, draws):
     ]
 
 
+class Rounds:
+    """The rounds of a run: their numbers, and the callback between them.
+
+    Parameters
+    ----------
+    total : int
+        Iterations of a whole run.
+    make_posterior : callable
+        ``make_posterior()``: the posterior as it stands.
+    callback : callable or None
+        As of `Engine.run`.
+    history : History, default=None
+        Of a run that is gone on with.
+
+    Attributes
+    ----------
+    history : History
+    stopped : bool
+        Whether the callback has asked for an end.
+    """
+
+    def __init__(self, total, make_posterior, callback, history=None):
+        self.history = History() if history is None else history
+        self.stopped = False
+        self._total, self._make_posterior, self._callback = total, make_posterior, callback
+
+    def end(self, iteration, **numbers):
+        """End a round, after so many iterations; returns whether the run has to stop."""
+        info = self.history.add(**numbers)
+        if self._callback is not None:
+            self.stopped = bool(self._callback(iteration, self._total, self._make_posterior, info))
+        return self.stopped
+
+
 class History:
     """Numbers collected between rounds, as arrays at the end."""
 

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
 from ._survivors import Survivors, following_noise, on_their_way
-from .base import N_PARTICLES, Engine, History
+from .base import N_PARTICLES, Engine, Rounds
 
 _N_FOLDS = 10
 _ROUNDS = 20  # between which the callback may stop the run
@@ -163,7 +163,6 @@ class Ensemble(Engine):
         n_steps = n_epochs * min(epochs)
         early = self.validation_fraction is not None
         patience = self.n_iter_no_change if early else _FOREVER
-        history, stopped = History(), False
 
         def n_iter():
             done = [int(state.done[0]) for state in states]
@@ -183,25 +182,25 @@ class Ensemble(Engine):
             return ParticlePosterior(
                 particles,
                 names=target.names,
-                history=history.arrays(),
+                history=rounds.history.arrays(),
                 n_iter=n_iter(),
                 diagnostics=kept.counts,
                 state=kept.states,
             )
 
+        rounds = Rounds(n_epochs, make_posterior, callback)
         for part in np.array_split(np.arange(n_epochs), self.n_rounds(target)):
             advance = partial(
                 target.train, len(part), batch_size, self.learning_rate, n_steps, patience, self.tol
             )
             states = list(map(advance, states))
             finite = sum(bool(np.isfinite(state.weights).all()) for state in states)
-            info = history.add(n_networks=finite)
-            stopped = callback is not None and callback(n_iter(), n_epochs, make_posterior, info)
-            if stopped or all(state.waiting >= patience for state in states):
+            stop = rounds.end(n_iter(), n_networks=finite)
+            if stop or all(state.waiting >= patience for state in states):
                 break
         posterior = make_posterior()
         survivors().report()
-        if not stopped:
+        if not rounds.stopped:
             self._judge(posterior, target, n_steps, patience, longer=init is not None)
         return posterior
 

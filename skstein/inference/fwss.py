@@ -22,7 +22,7 @@ from .base import (
     BATCH_SIZE,
     N_PARTICLES,
     Engine,
-    History,
+    Rounds,
     automatic,
     require_finite,
     starting_particles,
@@ -172,7 +172,7 @@ class FWSS(Engine):
                 )
         starts = self._starts(target, rng, n, init, kept, map)
         kernel = (RBF() + Linear() if self.kernel is None else self.kernel).fixed(starts)
-        measure, history, iteration = SteinMeasure(n, starts), History(), 0
+        measure, iteration = SteinMeasure(n, starts), 0
         for i in range(kept):
             measure.put(i, starts[i], target.score(starts[i : i + 1])[0])
         cached = target.score(starts) if self.init == "svgd" and not kept else None
@@ -183,8 +183,8 @@ class FWSS(Engine):
                 measure.points.copy(), measure.weights, scores=measure.scores.copy()
             )
 
-        n_blocks = min(self.n_blocks, target.dim)
-        for iteration, i in enumerate(self._order(measure, kept, n, history), start=1):
+        n_blocks, rounds = min(self.n_blocks, target.dim), Rounds(total, current, callback)
+        for iteration, i in enumerate(self._order(measure, kept, n, rounds.history), start=1):
             new = i == measure.size
             oracle = self._oracle(target, kernel, measure, i)
             if new and cached is not None:
@@ -201,19 +201,20 @@ class FWSS(Engine):
             else:
                 y = oracle.search_blocks(y, self.learning_rate, n_steps, rng, n_blocks, map)
             score = target.score(y)
-            require_finite(score, "the score", iteration, history.arrays())
+            require_finite(score, "the score", iteration, rounds.history.arrays())
             measure.put(i, y[0], score[0])
             if self.weights == "line-search" and new:
                 measure.search(i)
             elif self.weights == "fully-corrective":
                 measure.correct()
             residuals = stein_residuals(measure.points, measure.scores, measure.weights)
-            info = history.add(
+            stop = rounds.end(
+                iteration,
                 residual=max(residuals.mean.max(), 0.5 * residuals.spread.max()),
                 ksd=measure.ksd(),
                 n_particles=measure.size,
             )
-            if callback is not None and callback(iteration, total, current, info):
+            if stop:
                 break
         if iteration:
             measure.match(target, self.max_iter_matching, self._first_free(measure, kept), map)
@@ -221,7 +222,7 @@ class FWSS(Engine):
             measure.correct()
         # With minibatches too, each frozen score is of all rows.
         posterior = current()
-        posterior.history, posterior.n_iter = history.arrays(), iteration
+        posterior.history, posterior.n_iter = rounds.history.arrays(), iteration
         return posterior
 
     def _starts(self, target, rng, n, init, kept, map):

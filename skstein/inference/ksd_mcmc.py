@@ -25,7 +25,7 @@ from ..samplers import SAMPLERS, SGLD
 from ..thinning import OnlineKSDThinner
 from ..thinning.moments import recalibrated
 from ._zero_variance import zero_variance_moments
-from .base import BATCH_SIZE, N_PARTICLES, Engine, History, automatic, divergences
+from .base import BATCH_SIZE, N_PARTICLES, Engine, History, Rounds, automatic, divergences
 
 _CHAINS_TOGETHER = 4  # one batched piece of work; two and more pieces can run in parallel
 _ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
@@ -153,7 +153,7 @@ class KSDThinnedMCMC(Engine):
         state = self._continued(init)
         if state is None:
             state = self._started(target, rng, sampler, getattr(init, "particles", init), map)
-        thinner, history = state.thinner, state.history
+        thinner = state.thinner
         n_draws = self.n_chains * (state.n_draws + self.n_draws)
         thinner.n_points = min(automatic(self.n_particles, target.dim), n_draws)
 
@@ -167,14 +167,14 @@ class KSDThinnedMCMC(Engine):
                 points,
                 thinner.weights_,
                 scores=scores,
-                history=history.arrays(),
+                history=state.history.arrays(),
                 n_iter=state.n_iter,
             )
 
         most = max(self.n_draws, self.max_draws)
-        total = state.n_iter + most
-        stopped, done = False, 0
-        while not stopped:
+        rounds = Rounds(state.n_iter + most, make_posterior, callback, state.history)
+        done = 0
+        while True:
             done += self.n_draws
             for n_draws in _round_sizes(self.n_draws):
                 results = list(map(partial(sampler.draw, target, n_draws), state.chains))
@@ -183,22 +183,16 @@ class KSDThinnedMCMC(Engine):
                 state.draws.append(part)
                 state.scores.append(scores)
                 thinner.partial_fit(part, scores)
-                info = history.add(
-                    ksd=thinner.ksd_,
-                    n_accepted=thinner.n_accepted_,
-                    acceptance=np.mean([result[3] for result in results]),
-                )
-                stopped = callback is not None and callback(
-                    state.n_iter, total, make_posterior, info
-                )
-                if stopped:
+                acceptance, n = np.mean([result[3] for result in results]), thinner.n_accepted_
+                if rounds.end(state.n_iter, ksd=thinner.ksd_, n_accepted=n, acceptance=acceptance):
                     break
             diagnostics = self._diagnose(state)
-            stopped = stopped or "message" not in diagnostics or done + self.n_draws > most
+            if rounds.stopped or "message" not in diagnostics or done + self.n_draws > most:
+                break
         posterior = make_posterior()
         if diagnostics.get("even_draws"):
             posterior = ParticlePosterior(
-                _even(state, thinner.n_points), history=history.arrays(), n_iter=state.n_iter
+                _even(state, thinner.n_points), history=state.history.arrays(), n_iter=state.n_iter
             )
         posterior.state = state
         posterior.diagnostics = diagnostics

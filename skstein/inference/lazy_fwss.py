@@ -24,7 +24,7 @@ from .._validation import Interval
 from ..kernels import RBF, Kernel, Linear
 from ..posterior import ParticlePosterior
 from ._frank_wolfe import Oracle, SteinMeasure
-from .base import N_PARTICLES, Engine, History, automatic, require_finite, starting_particles
+from .base import N_PARTICLES, Engine, Rounds, automatic, require_finite, starting_particles
 from .svgd import SVGD
 
 
@@ -127,7 +127,7 @@ class LazyFWSS(Engine):
         scores = target.score(store)
         require_finite(scores, "the score", 0, {})
         kernel = (RBF() + Linear() if self.kernel is None else self.kernel).fixed(store)
-        measure, history, used = SteinMeasure(n, store), History(), np.zeros(n, dtype=bool)
+        measure, used = SteinMeasure(n, store), np.zeros(n, dtype=bool)
 
         def take(j):
             used[j] = True
@@ -141,7 +141,8 @@ class LazyFWSS(Engine):
 
         take(np.argmin(np.einsum("ij,ij->i", scores, scores)))
         phi = 0.5 * measure.gaps(store, scores).max()
-        least, n_calls, iteration, total = self.tol * phi, 0, 0, self.n_rounds(target)
+        least, n_calls, iteration = self.tol * phi, 0, 0
+        rounds = Rounds(self.n_rounds(target), current, callback)
         while phi >= least and not used.all():
             iteration += 1
             gaps = np.where(used, -np.inf, measure.gaps(store, scores))
@@ -151,7 +152,7 @@ class LazyFWSS(Engine):
                 n_calls += 1
                 y = self._oracle(target, kernel, measure, store[best : best + 1])
                 score = target.score(y)
-                require_finite(score, "the score", iteration, history.arrays())
+                require_finite(score, "the score", iteration, rounds.history.arrays())
                 enough = measure.gaps(y, score)[0] >= phi / self.accuracy
                 if enough:
                     store[best], scores[best] = y[0], score[0]
@@ -159,18 +160,19 @@ class LazyFWSS(Engine):
                 take(best)
             else:
                 phi /= 2
-            info = history.add(
+            stop = rounds.end(
+                iteration,
                 gap=gaps[best],
                 phi=phi,
                 ksd=measure.ksd(),
                 n_oracle_calls=n_calls,
                 n_particles=measure.size,
             )
-            if callback is not None and callback(iteration, total, current, info):
+            if stop:
                 break
         measure.match(target, self.max_iter_matching, map=map)
         posterior = current()
-        posterior.history, posterior.n_iter = history.arrays(), iteration
+        posterior.history, posterior.n_iter = rounds.history.arrays(), iteration
         return posterior
 
     def _oracle(self, target, kernel, measure, y):

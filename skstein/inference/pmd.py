@@ -37,7 +37,7 @@ from ._mirror import MAX_PIECES, WeightedParticles, mirror_step
 from ._pcn import pcn_sweeps
 from ._step_sizes import STEP_SIZES
 from ._stream import N_PARTS, Stream
-from .base import BATCH_SIZE, N_PARTICLES, Engine, History, in_chunks
+from .base import BATCH_SIZE, N_PARTICLES, Engine, Rounds, in_chunks
 
 _IMPORTANCE_UP_TO = 4  # coordinates in which importance weights hold without the final moves
 _PRIOR_UP_TO = 10  # coordinates in which "auto" starts from the prior
@@ -207,16 +207,14 @@ class PMD(Engine):
             min_ess=self.min_ess,
             draws=self._draws,
         )
-        history, power, t, n_visited, problems = History(), 0.0, 0, 0, []
+        power, t, n_visited, problems = 0.0, 0, 0, []
 
         def log_posterior(theta, rows=None):
             if rows is not None:
                 return target.log_prior(theta) + target.log_likelihood(theta, rows)
             return in_chunks(map, target.log_density, theta, target.n_rows)
 
-        def make_posterior():
-            return ParticlePosterior(state.theta, state.weights)
-
+        rounds = Rounds(n_steps, lambda: ParticlePosterior(state.theta, state.weights), callback)
         for rows in _batches(n, batch, self.max_iter, rng, self.replacement):
             t += 1
             size = n if rows is None else len(rows)
@@ -231,10 +229,8 @@ class PMD(Engine):
                 break
             power += (1.0 - power) * step_size
             n_visited += size
-            info = history.add(
-                ess=state.ess(), power=power, n_resampled=state.n_resampled, n_visited=n_visited
-            )
-            if callback is not None and callback(t, n_steps, make_posterior, info):
+            ess, drawn = state.ess(), state.n_resampled
+            if rounds.end(t, ess=ess, power=power, n_resampled=drawn, n_visited=n_visited):
                 break
         if strategy == "hybrid":
             state.replace(defensive_draws, self.n_weighted or m, rng)
@@ -272,7 +268,7 @@ class PMD(Engine):
             n + target.n_weightless,
             t,
             power,
-            history.arrays(),
+            rounds.history.arrays(),
             problems,
             Probe.of(target.log_prior, state.theta) if supports(target, "log_prior") else None,
         )

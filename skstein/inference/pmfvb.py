@@ -31,7 +31,7 @@ from ..targets.newton import DIAGONAL_ABOVE, gaussian_bijection
 from ._elbo import approximate_elbo
 from ._langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
 from ._stopping import OnResiduals, OnValidation
-from .base import BATCH_SIZE, N_PARTICLES, Engine, History, draw_rows, in_chunks, starting_particles
+from .base import BATCH_SIZE, N_PARTICLES, Engine, Rounds, draw_rows, in_chunks, starting_particles
 
 _ADAPTATION = 12  # the last iterations of the warm-up adapt MALA's step size
 _LEAST_CURVATURE = 0.1  # of a re-whitened direction, relative to the Laplace approximation's
@@ -297,7 +297,7 @@ class PMFVB(Engine):
         evaluator, mover = self._mover(target, rng, init, map, step_size)
         factors = self._factors(target)
         one_block = len(factors) == 1 and not isinstance(factors[0], ConjugateFactor)
-        rule, history = self._rule(target), History()
+        rule, rounds = self._rule(target), Rounds(self.max_iter, make_posterior, callback)
         for iteration in range(1, self.max_iter + 1):
             adapts = iteration == self.n_warmup - _ADAPTATION + 1
             if adapts and one_block and not target.stochastic:
@@ -306,20 +306,19 @@ class PMFVB(Engine):
             try:
                 state = mover.step(warmup)
             except Diverged as diverged:
-                diverged.iteration, diverged.history = iteration, history.arrays()
+                diverged.iteration, diverged.history = iteration, rounds.history.arrays()
                 raise
-            info = history.add(
+            stop = rounds.end(
+                iteration,
                 **rule.see(state, warmup),
                 elbo=approximate_elbo([state], factors),
                 acceptance=mover.acceptance,
                 step_size=mover.step_size,
             )
-            if callback is not None and callback(iteration, self.max_iter, make_posterior, info):
-                break
-            if rule.finished:
+            if stop or rule.finished:
                 break
         posterior, problems = make_posterior(), rule.problems()
-        posterior.history = history.arrays()
+        posterior.history = rounds.history.arrays()
         posterior.converged = not problems
         posterior.diagnostics = {
             **rule.diagnostics(),

@@ -16,7 +16,7 @@ from ..diagnostics import split_rhat
 from ..kernels import IMQ, Kernel
 from ..posterior import ParticlePosterior
 from ..samplers import HMC
-from .base import N_PARTICLES, Engine, History, automatic, divergences, require_finite
+from .base import N_PARTICLES, Engine, Rounds, automatic, divergences, require_finite
 
 _N_CHAINS = 4
 _ENOUGH_DRAWS = 8  # of each chain, for R-hat
@@ -112,14 +112,15 @@ class SteinPoints(Engine):
         if self.candidates == "chain":
             chains = self._chains(target, rng, init)
         own = 0.5 if self.selection == "greedy" else 0.0
-        history, squared, kernel = History(), 0.0, None
+        squared, kernel = 0.0, None
 
         def current():
             return ParticlePosterior(theta[:iteration].copy(), scores=scores[:iteration].copy())
 
+        rounds = Rounds(n, current, callback)
         for iteration in range(1, n + 1):
             points, their_scores = self._propose(target, rng, chains, draws)
-            require_finite(their_scores, "the score", iteration, history.arrays())
+            require_finite(their_scores, "the score", iteration, rounds.history.arrays())
             if kernel is None:
                 kernel = (IMQ() if self.kernel is None else self.kernel).fixed(points)
 
@@ -138,11 +139,10 @@ class SteinPoints(Engine):
             diagonal = kernel.stein_diagonal(x[None], sx[None])[0]
             cross = objective(x[None], sx[None])[0] - own * diagonal
             squared += diagonal + 2.0 * cross
-            info = history.add(ksd=np.sqrt(max(squared, 0.0)) / iteration)
-            if callback is not None and callback(iteration, n, current, info):
+            if rounds.end(iteration, ksd=np.sqrt(max(squared, 0.0)) / iteration):
                 break
         posterior = current()
-        posterior.history, posterior.n_iter = history.arrays(), iteration
+        posterior.history, posterior.n_iter = rounds.history.arrays(), iteration
         if chains is not None:
             self._judge_chains(posterior, chains, np.concatenate(draws, axis=1))
         return posterior

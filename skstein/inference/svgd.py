@@ -17,7 +17,7 @@ from .base import (
     BATCH_SIZE,
     N_PARTICLES,
     Engine,
-    History,
+    Rounds,
     automatic,
     draw_rows,
     in_chunks,
@@ -99,20 +99,15 @@ class SVGD(Engine):
         m = automatic(self.n_particles, target.dim)
         theta = starting_particles(target, rng, m, init)
         kernel = RBF() + Linear() if self.kernel is None else self.kernel
-        adam, history = Adam(self.learning_rate, self.max_iter), History()
-
-        def make_posterior():
-            return ParticlePosterior(theta)
-
+        adam = Adam(self.learning_rate, self.max_iter)
+        rounds = Rounds(self.max_iter, lambda: ParticlePosterior(theta), callback)
         for iteration in range(1, self.max_iter + 1):
             rows = draw_rows(target, rng)
             scores = in_chunks(map, lambda part: target.score(part, rows), theta, target.n_rows)  # noqa: B023
             drift = kernel.fixed(theta).drift(theta, theta, scores)
-            require_finite(drift, "the drift", iteration, history.arrays())
-            info = history.add(
-                drift=np.sqrt(np.mean(drift**2)), score=np.abs(scores.mean(axis=0)).max()
-            )
+            require_finite(drift, "the drift", iteration, rounds.history.arrays())
             theta = theta + adam.step(drift)
-            if callback is not None and callback(iteration, self.max_iter, make_posterior, info):
+            size, score = np.sqrt(np.mean(drift**2)), np.abs(scores.mean(axis=0)).max()
+            if rounds.end(iteration, drift=size, score=score):
                 break
-        return ParticlePosterior(theta, history=history.arrays(), n_iter=iteration)
+        return ParticlePosterior(theta, history=rounds.history.arrays(), n_iter=iteration)
