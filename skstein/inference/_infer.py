@@ -224,6 +224,21 @@ def infer(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function, got {callback!r}.")
     engine = resolve_engine(inference)
+    return run_engine(engine, target, init, random_state, n_jobs, callback)
+
+
+def run_engine(engine, target, init=None, random_state=None, n_jobs=None, callback=None):
+    """As `infer`, with this very engine and a target that is one."""
+    rng, map = as_generator(random_state), make_map(n_jobs)
+    posterior = approximate(engine, target, rng, map, init=init, callback=callback)
+    if not posterior.converged:
+        message = posterior.diagnostics.get("message", "the run did not converge")
+        _warn(f"{engine.name}: {message}")
+    return posterior
+
+
+def approximate(engine, target, rng, map, *, init=None, callback=None):
+    """As `run_engine`, also as a part of another run: it does not warn of what did not converge."""
     name = engine.name
     engine.check(target)
     previous = init if isinstance(init, ParticlePosterior) else None
@@ -235,7 +250,6 @@ def infer(
             raise ValueError(f"init must have shape (m, {target.dim}), got {init.shape}.")
         if not np.isfinite(init).all():
             raise ValueError("init must be finite; it holds NaN or infinity.")
-    rng = as_generator(random_state)
     progress = _Progress(name, callback)
     # Where an engine strays into overflow its steps are rejected; what is left is refused below.
     overflow_allowed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -254,8 +268,9 @@ def infer(
                 init = ParticlePosterior(init, state=previous.state)
         callback = _in_own_coordinates(progress, coordinates, target.names)
         progress.begin()
-        posterior = engine.run(working, rng, init=init, map=make_map(n_jobs), callback=callback)
-        _score(posterior, working, target)
+        posterior = engine.run(working, rng, init=init, map=map, callback=callback)
+        if engine.gaussian:
+            _score(posterior, working, target)
         posterior = _bring_back(posterior, coordinates, target.names)
         if not (np.isfinite(posterior.particles).all() and np.isfinite(posterior.weights).all()):
             raise FloatingPointError(
@@ -273,8 +288,6 @@ def infer(
             if (init is None or previous is not None) and engine.stays_near_start(target):
                 start = StartDraws(working, rng.spawn(1)[0])
             _check(posterior, target, engine, frame, start)
-    if not posterior.converged:
-        _warn(f"{name}: {posterior.diagnostics.get('message', 'the run did not converge')}")
     return posterior
 
 

@@ -32,8 +32,8 @@ class Engine(BaseEstimator):
         The optional parts of a target without which it cannot work.
     gaussian : bool
         Whether it works from the Gaussian at the mode, which `infer` then finds. Without it `infer`
-        looks for no mode, hands over the target as it is, and leaves the ``whitening`` of the
-        posterior to the engine.
+        looks for no mode, hands over the target as it is, and leaves the posterior's ``whitening``,
+        log densities and scores to the engine.
     needs_gaussian : bool
         Whether it is lost where no Gaussian comes near the posterior, as among the weights of a
         network: its particles are draws of one, or too few for more than some coordinates.
@@ -85,6 +85,11 @@ class Engine(BaseEstimator):
     def name(self) -> str:
         """What messages call it."""
         return type(self).__name__
+
+    @property
+    def last(self):
+        """The engine itself; of several that run one after the other the last."""
+        return self
 
     def check(self, target):
         """Refuse a target before any work; an engine made of other engines asks them.
@@ -174,6 +179,11 @@ class Foreign(Engine):
     def set_params(self, **params):
         self.engine.set_params(**params)
         return self
+
+
+def as_engine(engine):
+    """An object with a method ``run`` as an `Engine`."""
+    return engine if isinstance(engine, Engine) else Foreign(engine)
 
 
 def automatic(n_particles, dim, cap=500):
