@@ -30,8 +30,8 @@ from ._jit.predict import log_mean_proba, mean_entropy, normal_mixture_quantile
 from ._parallel import one_thread
 from ._random import as_generator
 from ._validation import about, check_fractions, has_callbacks
-from .inference import resolve_engine, update
-from .inference._infer import run_engine
+from .inference import resolve_engine
+from .inference._infer import run_engine, run_update
 from .posterior import weighted_quantile
 
 
@@ -121,7 +121,14 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         attributes = partial(self._attributes, bijection, target.names, fitted)
         event, init = self._event(X, y, sample_weight), self._earlier(target, bijection)
         with self._rounds(engine.n_rounds(target), event, attributes) as callback:
-            posterior = run_engine(engine, target, init, self.random_state, self.n_jobs, callback)
+            posterior = run_engine(
+                target,
+                engine,
+                init=init,
+                random_state=self.random_state,
+                n_jobs=self.n_jobs,
+                callback=callback,
+            )
             vars(self).update(attributes(posterior))
         return self
 
@@ -146,7 +153,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         self.inference_ = resolve_engine(self.inference)
         attributes = partial(self._attributes, bijection, target.names, fitted)
         with self._rounds(1, self._event(X, y, sample_weight), attributes) as callback:
-            posterior = update(self.posterior_, target, self.inference_, n_jobs=self.n_jobs)
+            posterior = run_update(self.posterior_, target, self.inference_, n_jobs=self.n_jobs)
             if callback is not None:
                 callback(1, 1, partial(copy, posterior), {})
             vars(self).update(attributes(posterior))
@@ -161,7 +168,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         if bijection is not None:
             posterior = posterior.pushed(bijection, names)
         # Chains keep all their draws, which only a warm start needs.
-        if not (self.warm_start or hasattr(self.inference_, "update")):
+        if not self.warm_start and self.inference_.update is None:
             posterior.state = None
         fitted = {**fitted, "posterior_": posterior, "n_iter_": posterior.n_iter}
         twin = copy(self)

@@ -64,11 +64,14 @@ class _Scaling:
 
 def _takes_further_rows(estimator):
     """Whether the engine can bring a posterior up to date; what `partial_fit` is there for."""
-    engine = estimator.inference
-    if not hasattr(ENGINES.get(engine) if isinstance(engine, str) else engine, "update"):
+    try:
+        updates = resolve_engine(estimator.inference).update is not None
+    except (TypeError, ValueError):  # no engine at all, which `fit` refuses by name
+        updates = False
+    if not updates:
         raise AttributeError(
             f'partial_fit needs an engine that takes in further rows, such as inference="pmd"; '
-            f"got inference={engine!r}."
+            f"got inference={estimator.inference!r}."
         )
     return True
 

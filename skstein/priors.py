@@ -27,7 +27,16 @@ class Prior(BaseEstimator):
     """Base class of priors on a block of ``p`` coefficients.
 
     A subclass writes `log_density`, `score`, `precision`, `sample` and `expected_precision`.
+
+    Attributes
+    ----------
+    precisions : {"given", "each", "shared"} or None
+        Of the normals that the prior is a mixture of: "given" by ``scale``; gamma distributed, for
+        "each" coefficient its own, so that the prior is a Student t with ``df`` and ``scale``; or
+        one of ``shape`` and ``rate``, "shared" by all. None where they have no closed form.
     """
+
+    precisions: str | None = None
 
     def conditional(self, second_moment):
         """The normal prior that stands for this one near a posterior with ``E[coef**2]``.
@@ -71,6 +80,7 @@ class Normal(Prior):
     array([[-1., -0.]])
     """
 
+    precisions = "given"
     _parameter_constraints = {"scale": [*_POSITIVE, "array-like"]}
 
     def __init__(self, scale=1.0):
@@ -161,6 +171,7 @@ class StudentT(Prior):
     array([[-1.]])
     """
 
+    precisions = "each"
     _parameter_constraints = {"df": _POSITIVE, "scale": [*_POSITIVE, "array-like"]}
 
     def __init__(self, df=4.0, scale=1.0):
@@ -264,6 +275,7 @@ class HierarchicalNormal(Prior):
     array([[-1., -1.]])
     """
 
+    precisions = "shared"
     _parameter_constraints = {"shape": _POSITIVE, "rate": _POSITIVE}
 
     def __init__(self, shape=1.0, rate=1.0):

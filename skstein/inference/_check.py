@@ -21,6 +21,8 @@ from scipy.interpolate import CubicSpline
 from scipy.special import softmax
 
 from ..posterior import weighted_quantile
+from ..targets import Transformed
+from .base import warn
 
 MAX_PARTICLES = 1000  # the check needs no more
 # And this many see an error of .35 standard deviations; so odd a number that particles chosen
@@ -38,6 +40,82 @@ _FINE = np.linspace(_RADII[0], _RADII[-1], 151)
 _LEVELS = np.array([0.1, 0.5, 0.9])
 _COMPARED_UP_TO = 10  # coordinates, beyond which the error of importance weights is not known
 _CHEAP_UP_TO = 10_000  # rows, of which a density costs little: then more of them see smaller misses
+
+
+def judge(posterior, target, engine, frame, start):
+    """Warn where a posterior misses Stein's identities, or is known to be out of reach.
+
+    Parameters
+    ----------
+    posterior : ParticlePosterior
+        In the target's own coordinates; its ``diagnostics`` are added to.
+    target : Target
+    engine : Engine
+    frame : Frame
+    start : StartDraws or None
+        For an engine that stays near its start.
+
+    Warns
+    -----
+    ConvergenceWarning
+        With all that is wrong.
+    """
+    names = np.array(target.names)
+    # After minibatches, scores on all rows are the dearest part of a fit.
+    most = MAX_PARTICLES if engine.batch_size is None else FEW_PARTICLES
+    many = posterior.scores is None and len(posterior) > most
+    subset = posterior.thin(most) if many else posterior
+    scores = target.score(subset.particles) if subset.scores is None else subset.scores
+    z = frame.bijection.inverse(subset.particles)
+    residuals = stein_residuals(z, frame.bijection.pull_score(z, scores), subset.weights)
+    posterior.diagnostics["stein_mean_residual"] = residuals.mean
+    posterior.diagnostics["stein_spread_residual"] = residuals.spread
+    posterior.diagnostics["one_sided"] = names[frame.one_sided]
+    mapped = engine.whiten and engine.one_sided
+    reasons = []
+    if len(frame.one_sided) and not mapped:
+        reasons.append(
+            f"the posterior is one-sided in {_listed(names[frame.one_sided])} and the engine ran "
+            "without the map for it (whiten=True, one_sided=True)"
+        )
+    if residuals.flagged.any():
+        reasons.append(f"Stein's identities fail for {_listed(names[residuals.flagged])}")
+    if residuals.shrinkage:
+        by = f"{abs(residuals.shrinkage):.0%} too {'small' if residuals.shrinkage > 0 else 'large'}"
+        reasons.append(f"standard deviations are about {by} on average")
+    shift = radial_shift(Transformed(target, frame.bijection), z, subset.weights)
+    if shift:
+        where = "near the mode" if shift > 0 else "far from the mode"
+        reasons.append(f"the particles lie at least {abs(np.expm1(shift)):.0%} too {where}")
+    posterior.diagnostics["radial_shift"] = shift
+    flagged = residuals.flagged
+    if start is not None:
+        contradicted = start.contradicted(posterior.particles, posterior.weights)
+        flagged = flagged | contradicted
+        if contradicted.any():
+            reasons.append(
+                f"importance-weighted draws are spread otherwise in {_listed(names[contradicted])}"
+            )
+        posterior.diagnostics["start_mismatch"] = start.mismatch
+        posterior.diagnostics["start_efficiency"] = start.efficiency
+        if start.mismatch > MAX_MISMATCH or start.efficiency < MIN_EFFICIENCY:
+            reasons.append(
+                "the posterior is far from the Gaussian start that the engine leans on (mismatch "
+                f"{start.mismatch:.1f}, at most {MAX_MISMATCH}; efficiency {start.efficiency:.2f}, "
+                f"at least {MIN_EFFICIENCY}); use pmfvb or ksd-mcmc, or a tighter prior"
+            )
+    posterior.diagnostics["flagged"] = names[flagged]
+    if reasons:
+        cure = "Raise the engine's iterations or particles, or use" if engine.iterative else "Use"
+        warn(
+            f"{engine.name}: the posterior is likely to be wrong: {'; '.join(reasons)}. "
+            f"{cure} another engine."
+        )
+
+
+def _listed(names, most=12):
+    shown = ", ".join(map(str, names[:most]))
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 class StartDraws:
@@ -78,7 +156,7 @@ class StartDraws:
         z = rng.standard_normal((m, dim))
         z[n_normal:] = rng.standard_cauchy((m - n_normal, dim))
         points = z if target.start is None else target.start.forward(z)
-        self.draws = target._forward(points)
+        self.draws = target.forward(points)
         log_ratio = target.log_density(points) - target.log_start(points)
         log_ratio = np.nan_to_num(log_ratio, nan=-np.inf)
         # Densities relative to that of the start.

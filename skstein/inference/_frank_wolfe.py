@@ -254,7 +254,7 @@ class SteinMeasure:
 
         In coordinates that are not whitened a step has no unit: there nothing moves.
         """
-        if getattr(target, "bijection", None) is None:
+        if not target.whitened:
             return
         # They are views of what `put` changes.
         points, scores = self.points.copy(), self.scores.copy()

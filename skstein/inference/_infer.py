@@ -4,52 +4,48 @@ This is the only place that wraps targets and that warns about a posterior as a 
 coordinates an engine works in, runs the engine there, brings the particles back, and checks them.
 """
 
-import warnings
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
-from sklearn.exceptions import ConvergenceWarning
 
 from .._parallel import make_map, one_thread
 from .._probe import FEW, Probe
 from .._random import as_generator
 from .._validation import about
 from ..posterior import ParticlePosterior
-from ..targets import (
-    ControlVariate,
-    OneSided,
-    Transformed,
-    line_shifts,
-    supports,
-)
+from ..protocols import Callback
+from ..targets import ControlVariate, Transformed, supports
 from ..targets.base import NotANumber
-from ..targets.newton import DIAGONAL_ABOVE, gaussian_surrogate
-from ..targets.one_sided import SHIFT
-from ._check import (
-    FEW_PARTICLES,
-    MAX_MISMATCH,
-    MAX_PARTICLES,
-    MIN_EFFICIENCY,
-    StartDraws,
-    radial_shift,
-    stein_residuals,
-)
+from ._check import MAX_PARTICLES, StartDraws, judge
+from ._frame import find_frame
+from ._hold_out import hold_out
 from ._registry import resolve_engine
+from .base import Engine, warn
 
-MAX_ROUNDING = 0.1  # of the log density: engines tell particles apart by differences of about 1
 
+class Progress:
+    """Where a run is, for the message of an error from the target or from linear algebra.
 
-class _Progress:
-    """Where a run is, for the message of an error from the target or from linear algebra."""
+    Attributes
+    ----------
+    cut_short : str
+        Where the callback has ended the run before its time; empty if it has not.
+    """
 
     def __init__(self, name, callback):
         self._name, self._callback = name, callback
         self._stage = "in the search for the mode"
+        self.cut_short = ""
 
     def __call__(self, iteration, total, make_posterior, info):
-        self._stage = f"after iteration {iteration} of {total} of {self._name}"
-        return self._callback is not None and self._callback(iteration, total, make_posterior, info)
+        where = f"after iteration {iteration} of {total}"
+        self._stage = f"{where} of {self._name}"
+        if self._callback is None or not self._callback(iteration, total, make_posterior, info):
+            return False
+        if iteration < total:
+            self.cut_short = f"stopped by the callback {where}"
+        return True
 
     def begin(self):
         self._stage = f"in the first iteration of {self._name}"
@@ -65,104 +61,6 @@ class _Progress:
                 f"a matrix is singular {self._stage} ({error}); bring features and weights to "
                 "moderate sizes, or use a tighter prior."
             ) from error
-
-
-@dataclass
-class Frame:
-    """Coordinates in which the posterior is close to standard normal.
-
-    Attributes
-    ----------
-    bijection : bijection
-        From them to the target's own.
-    gaussian : bijection
-        The plain Laplace approximation.
-    mode : ndarray of shape (dim,)
-    one_sided : ndarray of int
-        Coordinates that a line scan found one-sided.
-    """
-
-    bijection: object
-    gaussian: object
-    mode: np.ndarray
-    one_sided: np.ndarray
-
-
-@dataclass
-class HeldOut:
-    """Which rows early stopping has set aside, for a run that goes on from there.
-
-    Attributes
-    ----------
-    mask : ndarray of bool, shape (n,)
-    """
-
-    mask: np.ndarray
-
-
-def _hold_out(target, fraction, rng, state=None):
-    """The target of part of its rows, with the others as ``held_out``; and which those are.
-
-    They are those of ``state``, what an earlier run has left, where it has set as many aside.
-    """
-    if not (supports(target, "take") and supports(target, "pointwise_log_likelihood")):
-        raise ValueError(
-            "early_stopping=True sets rows aside, which this target does not allow (take); use "
-            "early_stopping=False."
-        )
-    n, count = target.n_rows, round(fraction * target.n_rows)
-    if not 0 < count < n:
-        raise ValueError(
-            f"validation_fraction={fraction:g} of {n} rows sets {count} aside; at "
-            "least one row has to be, and one has to remain."
-        )
-    mask = np.zeros(n, dtype=bool)
-    mask[rng.permutation(n)[:count]] = True
-    if isinstance(state, HeldOut) and len(state.mask) == n and state.mask.sum() == count:
-        mask = state.mask
-    kept = target.take(np.flatnonzero(~mask))
-    kept.held_out = target.take(np.flatnonzero(mask))
-    return kept, HeldOut(mask)
-
-
-def find_frame(target):
-    """The frame of a target with a score; None, with a warning, where no mode is found."""
-    try:
-        surrogate, laplace = gaussian_surrogate(target)
-    except (FloatingPointError, LinAlgError) as error:
-        _warn(f"the posterior could not be whitened: {error}")
-        return None
-    if not laplace.converged:
-        _warn(
-            f"the search for the posterior's mode stopped after {laplace.n_iter} Newton steps "
-            "without reaching it; the coordinates may be poor. Scale the features or use a tighter "
-            "prior."
-        )
-    gaussian = laplace.bijection
-    rounding = np.spacing(np.abs(target.log_density(laplace.mode[None])[0]))
-    if not rounding < MAX_ROUNDING:
-        _warn(
-            f"near its mode the log density is so large that differences of {rounding:.1g} are "
-            "lost to rounding; reduce sample_weight, or leave out a constant term."
-        )
-        return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
-    if target.dim > DIAGONAL_ABOVE:
-        _warn(
-            f"with {target.dim} coordinates whitening is diagonal; correlated coefficients will "
-            "mix slowly."
-        )
-        return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
-    bijection = gaussian
-    if len(getattr(target, "factors", ())) > 1:  # which the map would mix
-        return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
-    try:
-        one_sided = np.flatnonzero(np.abs(line_shifts(target, laplace)) > SHIFT)
-        if len(one_sided):
-            bijection = OneSided(target, laplace, one_sided, surrogate).bijection
-    except (FloatingPointError, LinAlgError) as error:
-        _warn(f"one-sided coordinates could not be straightened: {error}")
-        one_sided = np.array([], dtype=int)
-    return Frame(bijection, gaussian, laplace.mode, one_sided)
 
 
 def infer(
@@ -190,7 +88,9 @@ def infer(
     Returns
     -------
     ParticlePosterior
-        In the target's own coordinates.
+        In the target's own coordinates. Of a run that the callback cut short it says so: it has not
+        ``converged``, and the ``message`` of its diagnostics begins with where it was stopped. That
+        alone is not warned of.
 
     Raises
     ------
@@ -224,21 +124,37 @@ def infer(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function, got {callback!r}.")
     engine = resolve_engine(inference)
-    return run_engine(engine, target, init, random_state, n_jobs, callback)
+    return run_engine(
+        target, engine, init=init, random_state=random_state, n_jobs=n_jobs, callback=callback
+    )
 
 
-def run_engine(engine, target, init=None, random_state=None, n_jobs=None, callback=None):
-    """As `infer`, with this very engine and a target that is one."""
+def run_engine(
+    target: Any,
+    engine: Engine,
+    *,
+    init: Any = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> ParticlePosterior:
+    """As `infer`, by an engine that is the caller's own: what the run sets on it stays there."""
+    progress = Progress(engine.name, callback)
     rng, map = as_generator(random_state), make_map(n_jobs)
-    posterior = approximate(engine, target, rng, map, init=init, callback=callback)
+    posterior = approximate(target, engine, rng, map, progress, init)
+    problem = ""
     if not posterior.converged:
-        message = posterior.diagnostics.get("message", "the run did not converge")
-        _warn(f"{engine.name}: {message}")
+        problem = posterior.diagnostics.get("message", "the run did not converge")
+        warn(f"{engine.name}: {problem}")
+    if progress.cut_short:
+        # Whoever stopped a run knows; what the engine finds wrong with what it has is said above.
+        posterior.converged = False
+        posterior.diagnostics["message"] = "; ".join(filter(None, (progress.cut_short, problem)))
     return posterior
 
 
-def approximate(engine, target, rng, map, *, init=None, callback=None):
-    """As `run_engine`, also as a part of another run: it does not warn of what did not converge."""
+def approximate(target, engine, rng, map, progress, init=None):
+    """As `run_engine`, for a run or a part of one: of what did not converge it does not warn."""
     name = engine.name
     engine.check(target)
     previous = init if isinstance(init, ParticlePosterior) else None
@@ -250,14 +166,13 @@ def approximate(engine, target, rng, map, *, init=None, callback=None):
             raise ValueError(f"init must have shape (m, {target.dim}), got {init.shape}.")
         if not np.isfinite(init).all():
             raise ValueError("init must be finite; it holds NaN or infinity.")
-    progress = _Progress(name, callback)
     # Where an engine strays into overflow its steps are rejected; what is left is refused below.
     overflow_allowed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     with one_thread(), overflow_allowed, progress:
         held_out = None
         if engine.early_stopping:
             state = None if previous is None else previous.state
-            target, held_out = _hold_out(target, engine.validation_fraction, rng, state)
+            target, held_out = hold_out(target, engine.validation_fraction, rng, state)
         frame = find_frame(target) if engine.gaussian and supports(target, "score") else None
         coordinates, working = _wrap(target, engine, frame)
         if init is not None and coordinates is not None:
@@ -287,7 +202,7 @@ def approximate(engine, target, rng, map, *, init=None, callback=None):
             start = None
             if (init is None or previous is not None) and engine.stays_near_start(target):
                 start = StartDraws(working, rng.spawn(1)[0])
-            _check(posterior, target, engine, frame, start)
+            judge(posterior, target, engine, frame, start)
     return posterior
 
 
@@ -335,11 +250,17 @@ def update(posterior, target, inference="pmd", *, n_jobs=None):
     >>> posterior.diagnostics["n_seen"]
     2000
     """
-    engine = resolve_engine(inference)
+    return run_update(posterior, target, resolve_engine(inference), n_jobs=n_jobs)
+
+
+def run_update(
+    posterior: ParticlePosterior, target: Any, engine: Engine, *, n_jobs: int | None = None
+) -> ParticlePosterior:
+    """As `update`, by an engine that is the caller's own."""
     name = engine.name
     if engine.update is None:
         raise ValueError(f'{name} cannot take in further rows; use inference="pmd".')
-    if not hasattr(posterior.state, "bijection"):
+    if not engine.goes_on_from(posterior.state):
         raise ValueError(f"the posterior was not made by {name}, which cannot go on from it.")
     if posterior.names != tuple(target.names):
         raise ValueError("the further rows have other coordinates than the posterior.")
@@ -352,7 +273,7 @@ def update(posterior, target, inference="pmd", *, n_jobs=None):
         updated = _bring_back(updated, coordinates, target.names)
         updated.whitening = coordinates
     if not updated.converged:
-        _warn(f"{name}: {updated.diagnostics['message']}")
+        warn(f"{name}: {updated.diagnostics['message']}")
     return updated
 
 
@@ -445,68 +366,4 @@ def _require_density(posterior, name):
             "the density is positive (initial, init)."
         )
     if outside > 0.0:
-        _warn(f"{name}: {outside:.0%} of the particles are where the density is 0.")
-
-
-def _check(posterior, target, engine, frame, start):
-    """Warn where the posterior misses Stein's identities, or is known to be out of reach."""
-    names = np.array(target.names)
-    # After minibatches, scores on all rows are the dearest part of a fit.
-    most = MAX_PARTICLES if engine.batch_size is None else FEW_PARTICLES
-    many = posterior.scores is None and len(posterior) > most
-    subset = posterior.thin(most) if many else posterior
-    scores = target.score(subset.particles) if subset.scores is None else subset.scores
-    z = frame.bijection.inverse(subset.particles)
-    residuals = stein_residuals(z, frame.bijection.pull_score(z, scores), subset.weights)
-    posterior.diagnostics["stein_mean_residual"] = residuals.mean
-    posterior.diagnostics["stein_spread_residual"] = residuals.spread
-    posterior.diagnostics["one_sided"] = names[frame.one_sided]
-    mapped = engine.whiten and engine.one_sided
-    reasons = []
-    if len(frame.one_sided) and not mapped:
-        reasons.append(
-            f"the posterior is one-sided in {_listed(names[frame.one_sided])} and the engine ran "
-            "without the map for it (whiten=True, one_sided=True)"
-        )
-    if residuals.flagged.any():
-        reasons.append(f"Stein's identities fail for {_listed(names[residuals.flagged])}")
-    if residuals.shrinkage:
-        by = f"{abs(residuals.shrinkage):.0%} too {'small' if residuals.shrinkage > 0 else 'large'}"
-        reasons.append(f"standard deviations are about {by} on average")
-    shift = radial_shift(Transformed(target, frame.bijection), z, subset.weights)
-    if shift:
-        where = "near the mode" if shift > 0 else "far from the mode"
-        reasons.append(f"the particles lie at least {abs(np.expm1(shift)):.0%} too {where}")
-    posterior.diagnostics["radial_shift"] = shift
-    flagged = residuals.flagged
-    if start is not None:
-        contradicted = start.contradicted(posterior.particles, posterior.weights)
-        flagged = flagged | contradicted
-        if contradicted.any():
-            reasons.append(
-                f"importance-weighted draws are spread otherwise in {_listed(names[contradicted])}"
-            )
-        posterior.diagnostics["start_mismatch"] = start.mismatch
-        posterior.diagnostics["start_efficiency"] = start.efficiency
-        if start.mismatch > MAX_MISMATCH or start.efficiency < MIN_EFFICIENCY:
-            reasons.append(
-                "the posterior is far from the Gaussian start that the engine leans on (mismatch "
-                f"{start.mismatch:.1f}, at most {MAX_MISMATCH}; efficiency {start.efficiency:.2f}, "
-                f"at least {MIN_EFFICIENCY}); use pmfvb or ksd-mcmc, or a tighter prior"
-            )
-    posterior.diagnostics["flagged"] = names[flagged]
-    if reasons:
-        cure = "Raise the engine's iterations or particles, or use" if engine.iterative else "Use"
-        _warn(
-            f"{engine.name}: the posterior is likely to be wrong: {'; '.join(reasons)}. "
-            f"{cure} another engine."
-        )
-
-
-def _listed(names, most=12):
-    shown = ", ".join(map(str, names[:most]))
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
-def _warn(message):
-    warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        warn(f"{name}: {outside:.0%} of the particles are where the density is 0.")

@@ -5,13 +5,18 @@ target it is given is usually whitened (`_infer.py` wraps it), so engines are wr
 whose scale is about 1 and whose start is a standard normal.
 """
 
+import warnings
 from collections.abc import Callable
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
 
 from .._validation import Interval, StrOptions
+from ..posterior import ParticlePosterior
+from ..protocols import Callback, WorkingTarget
 from ..targets import supports
 
 _MAX_DIVERGENT = 0.01  # share of a chain's draws
@@ -107,6 +112,10 @@ class Engine(BaseEstimator):
                 "values."
             )
 
+    def goes_on_from(self, state) -> bool:
+        """Whether ``update`` can go on from the ``state`` of a posterior."""
+        return state is not None
+
     def stays_near_start(self, target) -> bool:
         """Whether the result leans on the Gaussian start, whose quality `infer` then measures."""
         return False
@@ -115,12 +124,21 @@ class Engine(BaseEstimator):
         """The most rounds, each ended by a call of the callback, of a run; None if not known."""
         return None
 
-    def run(self, target, rng, *, init=None, map=map, callback=None):
+    def run(
+        self,
+        target: WorkingTarget,
+        rng: np.random.Generator,
+        *,
+        init: Any = None,
+        map: Callable = map,
+        callback: Callback | None = None,
+    ) -> ParticlePosterior:
         """Approximate the target's density by weighted particles.
 
         Parameters
         ----------
-        target : Target
+        target : WorkingTarget
+            See :mod:`skstein.protocols`; its coordinates are usually whitened.
         rng : numpy.random.Generator
         init : ndarray of shape (m, dim), ParticlePosterior or None
             Particles to start from, in the target's coordinates; a posterior, with the ``state``
@@ -254,6 +272,11 @@ def divergences(pieces, draws):
         f"{share:.0%} of the chains' proposals diverged: the density ends or changes within a "
         "step, and what lies there may not have been visited"
     ]
+
+
+def warn(message):
+    """Warn the caller of `infer` that a posterior may be wrong."""
+    warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
 
 class Rounds:

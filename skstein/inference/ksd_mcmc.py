@@ -21,7 +21,8 @@ from sklearn.base import clone
 from .._validation import HasMethods, Interval, StrOptions
 from ..diagnostics import ess, split_rhat
 from ..posterior import ParticlePosterior
-from ..samplers import SAMPLERS, SGLD
+from ..samplers import SAMPLERS
+from ..samplers.base import declared
 from ..thinning import OnlineKSDThinner
 from ..thinning.moments import recalibrated
 from ._zero_variance import zero_variance_moments
@@ -44,7 +45,8 @@ class KSDThinnedMCMC(Engine):
     sampler : {"hmc", "mala", "rwm", "sgld"} or sampler instance, default="hmc"
         Hamiltonian Monte Carlo, the Metropolis-adjusted Langevin algorithm, random-walk Metropolis,
         or stochastic gradient Langevin dynamics, which is for minibatches; or an object of
-        :mod:`skstein.samplers` with parameters of your choice.
+        :mod:`skstein.samplers` with parameters of your choice, or one of your own with their
+        methods (see `skstein.samplers.Sampler`).
     thinner : OnlineKSDThinner, default=None
         How draws are kept: budget, candidates, kernel, recalibration, weights. For None with their
         defaults; and from twice as many points as coordinates on the points are moved to have the
@@ -60,7 +62,8 @@ class KSDThinnedMCMC(Engine):
     n_warmup : int, default=150
         Iterations that adapt the step size and are thrown away.
     batch_size : int, default=None
-        Rows for each score of "sgld", with a control variate at the mode.
+        Rows for each score, with a control variate at the mode, of "sgld" or another sampler with
+        ``noisy_scores``.
     max_rhat : float, default=1.01
         Warn when the split R-hat of a coordinate or of its square is above it.
     min_ess : float, default=400
@@ -130,11 +133,11 @@ class KSDThinnedMCMC(Engine):
 
     @property
     def requires(self):
-        return getattr(self._sampler(), "requires", ("score",))
+        return declared(self._sampler(), "requires")
 
     @property
     def minibatch(self):
-        return "control-variate" if isinstance(self._sampler(), SGLD) else None
+        return "control-variate" if declared(self._sampler(), "noisy_scores") else None
 
     def _sampler(self):
         return SAMPLERS[self.sampler]() if isinstance(self.sampler, str) else self.sampler
@@ -145,7 +148,7 @@ class KSDThinnedMCMC(Engine):
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         sampler = self._sampler()
-        if getattr(sampler, "batch_size", None) is not None:
+        if declared(sampler, "batch_size") is not None:
             raise ValueError(
                 "batch_size belongs to the engine, which adds the control variate without which a "
                 "minibatch is wrong: KSDThinnedMCMC(batch_size=...), and None for the sampler."

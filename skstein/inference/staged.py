@@ -30,7 +30,7 @@ from ..targets import Affine, supports
 from ..targets.scaled_network import ScaledNetwork
 from ..targets.subspace import Subspace, curve_plane
 from ._check import stein_residuals
-from ._infer import approximate
+from ._infer import Progress, approximate
 from ._survivors import without_failures
 from .base import Engine, as_engine
 from .curve import curve_middle
@@ -161,7 +161,7 @@ class Trained(Engine):
 
         called = stages.callback(0, lambda posterior: useful(posterior)[0])
         posterior = start = self._training.run(target, rng, init=init, map=map, callback=called)
-        networks, scale = start.state, None
+        scale = None
         if self.then is not None and not stages.stopped:
             run, forward, scale = self._second(target, start, rng, map)
             if forward is None:  # it leaves where training ended, and does not lean on that
@@ -176,12 +176,11 @@ class Trained(Engine):
         posterior, failure = useful(posterior)
         if failure is not None:
             warnings.warn(failure, ConvergenceWarning, stacklevel=3)
-        posterior.state = networks
         if self.subspace is None:
             if scale is None:
                 scale = _typical_scale(target, start.particles, rng.spawn(1)[0])
             posterior.whitening = _in_units_of(scale, target)
-            if len(posterior) <= _AFFORDED * len(networks) * start.n_iter:
+            if len(posterior) <= _AFFORDED * len(start.state) * start.n_iter:
                 _score(posterior, target)
         return posterior
 
@@ -197,7 +196,12 @@ class Trained(Engine):
                 )
             middle = curve_middle(target, theta[0], theta[1], rng)
             plane = Subspace(target, *curve_plane(theta[0], middle, theta[1], target.n_weights))
-            return partial(approximate, engine, plane, as_generator(rng), map), plane.forward, None
+            part = as_generator(rng)
+
+            def run(callback):
+                return approximate(plane, engine, part, map, Progress(engine.name, callback))
+
+            return run, plane.forward, None
         if not works_in_scaled_weights(engine, target):
             return partial(engine.run, target, rng, init=theta, map=map), None, None
         scale = _typical_scale(target, theta, rng)
@@ -239,6 +243,7 @@ def _as_networks(posterior, start, forward, names):
         n_iter=start.n_iter + posterior.n_iter,
         diagnostics=posterior.diagnostics | start.diagnostics,
         converged=posterior.converged and start.converged,
+        state=start.state,
         **changes,
     )
 

@@ -3,9 +3,10 @@
 A sampler has ``warm_up(target, n_iterations, theta, rng) -> chains`` and
 ``draw(target, n_draws, chains) -> (chains, draws, scores, acceptance)``. It holds parameters only;
 the `Chains` hold all that changes, so that drawing can go on from them at any later time.
+`Sampler` says what else a sampler may declare.
 """
 
-from .base import Chains
+from .base import Chains, Sampler
 from .hmc import HMC
 from .mala import MALA
 from .rwm import RWM
@@ -14,4 +15,4 @@ from .sgld import SGLD
 
 SAMPLERS = {"rwm": RWM, "mala": MALA, "hmc": HMC, "sgld": SGLD}
 
-__all__ = ["HMC", "MALA", "RWM", "SAMPLERS", "SGHMC", "SGLD", "Chains"]
+__all__ = ["HMC", "MALA", "RWM", "SAMPLERS", "SGHMC", "SGLD", "Chains", "Sampler"]

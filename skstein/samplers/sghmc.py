@@ -29,10 +29,10 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from .._validation import Interval, StrOptions
+from .base import Sampler
 
 _LEAST_BATCH, _LARGEST_RATIO = 100, 50
 _FEW_ROWS, _FEW_ROWS_STEPS, _STEPS = 1000, 400, 150
@@ -71,7 +71,7 @@ class NetworkChains:
     n_divergent: int = 0
 
 
-class SGHMC(BaseEstimator):
+class SGHMC(Sampler):
     """Hamiltonian chains on minibatches for targets that are neural networks.
 
     Parameters
@@ -103,6 +103,7 @@ class SGHMC(BaseEstimator):
     (2, 10, 17)
     """
 
+    requires = ("hamiltonian_steps", "resample", "scales", "score")
     _parameter_constraints = {
         "step_size": [Interval(Real, 0, None, closed="neither")],
         "thinning": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -112,8 +113,6 @@ class SGHMC(BaseEstimator):
             Interval(Integral, 1, None, closed="left"),
         ],
     }
-
-    requires = ("hamiltonian_steps", "resample", "scales", "score")
 
     def __init__(self, step_size=0.03, thinning="auto", *, minibatch="auto"):
         self.step_size = step_size

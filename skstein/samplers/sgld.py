@@ -14,14 +14,13 @@ import math
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from .._validation import Interval
 from ._adapt import Metric, MetricAdaptation
-from .base import Chains
+from .base import Chains, Sampler
 
 
-class SGLD(BaseEstimator):
+class SGLD(Sampler):
     """Langevin chains on minibatches, without an acceptance step.
 
     A target with a control variate (`ControlVariate`) says itself how many rows it needs.
@@ -68,6 +67,7 @@ class SGLD(BaseEstimator):
     (4, 200, 3)
     """
 
+    noisy_scores = True
     _parameter_constraints = {
         "step_size": [Interval(Real, 0, None, closed="neither")],
         "thinning": [Interval(Integral, 1, None, closed="left")],

@@ -19,8 +19,6 @@ the whole mixture bring about make a network put out anything as soon as a unit 
 import numpy as np
 from scipy.special import gammaincc, gammainccinv, gammaincinv, gammaln
 
-from ..priors import HierarchicalNormal, Normal, StudentT
-
 _UNLIKELY = 0.1  # share of the prior of a shared precision that is left out
 _TINY = 1e-200  # where incomplete gamma functions give way to their continued fraction
 _TERMS = 50
@@ -55,13 +53,13 @@ class WeightPrior:
 
     def typical_precision(self, p):
         """Precisions before anything is learnt, shape (p,)."""
-        if isinstance(self.prior, StudentT):
+        if self.prior.precisions == "each":
             return np.broadcast_to(np.square(self.prior.scale) ** -1.0, p)
         return self.expected_precision(np.ones(p))
 
     def draw_precision(self, coef, rng):
         """Draw each precision given the weights ``coef`` (p,), shape (p,)."""
-        if not isinstance(self.prior, StudentT):
+        if self.prior.precisions == "given":
             return self.expected_precision(np.square(coef))
         df, scale = self.prior.df, self.prior.scale
         rate = 0.5 * (df * np.square(scale) + coef**2)
@@ -132,9 +130,9 @@ def weight_prior(prior):
     ValueError
         If its precisions have no closed form.
     """
-    if isinstance(prior, HierarchicalNormal):
+    if prior.precisions == "shared":
         return SharedPrecision(prior)
-    if isinstance(prior, Normal | StudentT):
+    if prior.precisions is not None:
         return WeightPrior(prior)
     raise ValueError(
         f"prior={prior!r} has no precisions in closed form, which networks need: use Normal, "

@@ -6,6 +6,9 @@ lacks is an attribute equal to None, and :func:`supports` tells.
 """
 
 import numpy as np
+from scipy.special import gammaln
+
+from ..protocols import Bijection
 
 
 def supports(target, part):
@@ -37,7 +40,8 @@ class Target:
 
     A subclass sets ``dim`` and writes ``log_likelihood`` and ``log_prior`` (or ``log_density``),
     and whatever of the optional parts it can: ``score``, ``hessian``, ``conditional``,
-    ``sample_prior``, ``sample_start``, ``log_start``, ``pointwise_log_likelihood``, ``take``.
+    ``sample_prior``, ``pointwise_log_likelihood``, ``take``. Engines start from a standard normal
+    where there is no ``start``. What an engine asks for is in `skstein.protocols.WorkingTarget`.
 
     Attributes
     ----------
@@ -56,6 +60,13 @@ class Target:
         Where a search for the mode starts.
     held_out : Target or None
         The same model of rows kept back for validation.
+    whitened : bool
+        Whether the scale of every coordinate is about 1.
+    bijection : bijection or None
+        To coordinates of a target inside; None where there are no others.
+    start : bijection or None
+        ``start.forward`` of a standard normal draw is where engines start; None is the standard
+        normal itself.
     """
 
     n_rows = None
@@ -63,6 +74,9 @@ class Target:
     stochastic = False
     batch_size = None
     held_out = None
+    whitened = False
+    bijection: Bijection | None = None
+    start: Bijection | None = None
 
     score = None
     hessian = None
@@ -70,8 +84,6 @@ class Target:
     conditional = None
     log_prior = None
     sample_prior = None
-    sample_start = None
-    log_start = None
     pointwise_log_likelihood = None
     take = None
 
@@ -99,3 +111,56 @@ class Target:
     def log_density_and_score(self, theta):
         """Log density (m,) and its gradient (m, dim); a subclass may do both in one pass."""
         return self.log_density(theta), self.score(theta)
+
+    def sample_start(self, rng, m, df=None):
+        """Draws of the Gaussian start, shape (m, dim).
+
+        With ``df`` it is a Student-t of so many degrees of freedom and the Gaussian's scale.
+        """
+        draws = rng.standard_normal((m, self.dim))
+        if df is not None:
+            draws /= np.sqrt(rng.chisquare(df, (m, 1)) / df)
+        return draws if self.start is None else self.start.forward(draws)
+
+    def log_start(self, theta, df=None):
+        """Normalised log density of ``sample_start``, shape (m,)."""
+        white = theta if self.start is None else self.start.inverse(theta)
+        square = np.einsum("ij,ij->i", white, white)
+        if df is None:
+            value = -0.5 * (square + self.dim * np.log(2 * np.pi))
+        else:
+            half = 0.5 * (df + self.dim)
+            value = gammaln(half) - gammaln(0.5 * df) - 0.5 * self.dim * np.log(df * np.pi)
+            value = value - half * np.log1p(square / df)
+        return value if self.start is None else value - self.start.log_det(white)
+
+    def draws_of(self, distribution, rng, m):
+        """Draws of a distribution over the model's own coordinates, in these ones.
+
+        Parameters
+        ----------
+        distribution : object
+            With ``rvs(size, random_state)`` and ``logpdf(theta)``, as those of `scipy.stats`.
+        rng : numpy.random.Generator
+        m : int
+
+        Returns
+        -------
+        theta : ndarray of shape (m, dim)
+        log_density : ndarray of shape (m,)
+            Normalised, in these coordinates.
+        """
+        theta = np.asarray(distribution.rvs(size=m, random_state=rng), dtype=float)
+        if theta.size != m * self.dim:
+            raise ValueError(
+                f"rvs(size={m}) of {distribution!r} has shape {theta.shape}, expected "
+                f"({m}, {self.dim})."
+            )
+        theta = theta.reshape(m, self.dim)
+        value = np.asarray(distribution.logpdf(theta), dtype=float)
+        if value.size != m:
+            raise ValueError(
+                f"logpdf of {distribution!r} has shape {value.shape} for {m} points, expected "
+                f"({m},)."
+            )
+        return theta, value.reshape(m)

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from .._blocks import row_blocks
-from ..priors import Normal
 from .factors import ConjugateFactor, LogInverseGamma, MultivariateNormal
 from .glm import RegressionTarget
 
@@ -80,7 +79,7 @@ class LinearTarget(RegressionTarget):
         if not self.factorized:
             return super().factors
         coef, noise = np.arange(self.n_columns), np.array([self.n_columns])
-        normal = isinstance(self.prior, Normal) and isinstance(self.intercept_prior, Normal)
+        normal = self.prior.precisions == self.intercept_prior.precisions == "given"
         return (
             ConjugateFactor(coef, self._coef_given_noise)
             if normal and self._gram is not None

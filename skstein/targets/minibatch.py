@@ -4,10 +4,11 @@ from inspect import signature
 
 import numpy as np
 
-from .base import Target, supports
+from .base import supports
+from .wrapper import Wrapper
 
 
-class ControlVariate(Target):
+class ControlVariate(Wrapper):
     r"""A target whose score on a minibatch has its error at the centre taken off.
 
     With log likelihood terms :math:`\ell_i`, centre :math:`c` and a minibatch :math:`B`,
@@ -46,10 +47,8 @@ class ControlVariate(Target):
     stochastic = True
 
     def __init__(self, target, center, batch_size, order=1):
-        self.target, self.center = target, center
-        self.batch_size = min(int(batch_size), target.n_rows)
-        self.dim, self.n_rows = target.dim, target.n_rows
-        self.held_out = getattr(target, "held_out", None)
+        super().__init__(target)
+        self.center, self.batch_size = center, min(int(batch_size), target.n_rows)
         self._full_score = target.score(center[None])
         self._full_hessian = None
         if order == 2:
@@ -62,26 +61,12 @@ class ControlVariate(Target):
                     "order 1."
                 )
             self._full_hessian = target.hessian(center)
-        for part in ("hessian", "log_prior", "sample_prior", "pointwise_log_likelihood"):
-            setattr(self, part, getattr(target, part, None))
-
-    @property
-    def names(self):
-        return self.target.names
-
-    @property
-    def factors(self):
-        return self.target.factors
+        self.hessian = getattr(target, "hessian", None)
+        self.sample_prior = getattr(target, "sample_prior", None)
 
     @property
     def initial(self):
         return self.center
-
-    def log_likelihood(self, theta, rows=None):
-        return self.target.log_likelihood(theta, rows)
-
-    def log_density(self, theta):
-        return self.target.log_density(theta)
 
     def score(self, theta, rows=None):
         if rows is None:

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from .base import Target
+from .wrapper import Wrapper
 
 
-class Subspace(Target):
+class Subspace(Wrapper):
     """The density of ``theta = origin + phi @ basis`` as one of ``phi``.
 
     Parameters
@@ -28,13 +28,17 @@ class Subspace(Target):
     """
 
     def __init__(self, target, origin, basis, initial=None):
-        self.target, self.origin, self.basis = target, origin, basis
-        self.dim, self.n_rows = len(basis), target.n_rows
+        super().__init__(target)
+        self.origin, self.basis, self.dim = origin, basis, len(basis)
         self._initial = np.zeros(self.dim) if initial is None else initial
 
     @property
     def initial(self):
         return self._initial
+
+    @property
+    def factors(self):
+        return (np.arange(self.dim),)
 
     @property
     def names(self):
@@ -44,24 +48,12 @@ class Subspace(Target):
         """The points of the whole space, shape (m, target.dim)."""
         return self.origin + phi @ self.basis
 
-    def log_density(self, phi):
-        return self.target.log_density(self.forward(phi))
-
-    def log_prior(self, phi):
-        return self.target.log_prior(self.forward(phi))
-
-    def log_likelihood(self, phi, rows=None):
-        return self.target.log_likelihood(self.forward(phi), rows)
-
     def score(self, phi, rows=None):
         return self.target.score(self.forward(phi), rows) @ self.basis.T
 
     def log_density_and_score(self, phi):
         value, score = self.target.log_density_and_score(self.forward(phi))
         return value, score @ self.basis.T
-
-    def pointwise_log_likelihood(self, phi):
-        return self.target.pointwise_log_likelihood(self.forward(phi))
 
 
 def curve_plane(first, middle, second, n_weights):

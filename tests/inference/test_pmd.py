@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
 from skstein.inference import PMD, InverseSqrt, InverseTime
+from skstein.inference._frame import find_frame
 from skstein.inference._groups import find_groups
-from skstein.inference._infer import find_frame
 from skstein.inference._kde import (
     KernelDensity,
     defensive_draws,

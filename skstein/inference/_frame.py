@@ -1,0 +1,79 @@
+"""The coordinates that engines work in: those of the Gaussian at the mode.
+
+Where a line scan finds one-sided coordinates they are straightened too. What stands in the way, a
+mode that is not found or coordinates too many, is warned of.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError
+
+from ..protocols import Bijection
+from ..targets import OneSided, line_shifts
+from ..targets.newton import DIAGONAL_ABOVE, gaussian_surrogate
+from ..targets.one_sided import SHIFT
+from .base import warn
+
+MAX_ROUNDING = 0.1  # of the log density: engines tell particles apart by differences of about 1
+
+
+@dataclass
+class Frame:
+    """Coordinates in which the posterior is close to standard normal.
+
+    Attributes
+    ----------
+    bijection : bijection
+        From them to the target's own.
+    gaussian : bijection
+        The plain Laplace approximation.
+    mode : ndarray of shape (dim,)
+    one_sided : ndarray of int
+        Coordinates that a line scan found one-sided.
+    """
+
+    bijection: Bijection
+    gaussian: Bijection
+    mode: np.ndarray
+    one_sided: np.ndarray
+
+
+def find_frame(target):
+    """The frame of a target with a score; None, with a warning, where no mode is found."""
+    try:
+        surrogate, laplace = gaussian_surrogate(target)
+    except (FloatingPointError, LinAlgError) as error:
+        warn(f"the posterior could not be whitened: {error}")
+        return None
+    if not laplace.converged:
+        warn(
+            f"the search for the posterior's mode stopped after {laplace.n_iter} Newton steps "
+            "without reaching it; the coordinates may be poor. Scale the features or use a tighter "
+            "prior."
+        )
+    gaussian = laplace.bijection
+    rounding = np.spacing(np.abs(target.log_density(laplace.mode[None])[0]))
+    if not rounding < MAX_ROUNDING:
+        warn(
+            f"near its mode the log density is so large that differences of {rounding:.1g} are "
+            "lost to rounding; reduce sample_weight, or leave out a constant term."
+        )
+        return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
+    if target.dim > DIAGONAL_ABOVE:
+        warn(
+            f"with {target.dim} coordinates whitening is diagonal; correlated coefficients will "
+            "mix slowly."
+        )
+        return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
+    bijection = gaussian
+    if len(getattr(target, "factors", ())) > 1:  # which the map would mix
+        return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
+    try:
+        one_sided = np.flatnonzero(np.abs(line_shifts(target, laplace)) > SHIFT)
+        if len(one_sided):
+            bijection = OneSided(target, laplace, one_sided, surrogate).bijection
+    except (FloatingPointError, LinAlgError) as error:
+        warn(f"one-sided coordinates could not be straightened: {error}")
+        one_sided = np.array([], dtype=int)
+    return Frame(bijection, gaussian, laplace.mode, one_sided)
