@@ -305,18 +305,10 @@ def _wrap(target, engine, frame):
 
     That is the target in those coordinates, with minibatches if the engine asks for them.
     """
-    if engine.batch_size is not None:
-        if target.n_rows is None:
-            raise ValueError("batch_size was given, but the target has no data rows.")
-        if engine.minibatch is None:
-            raise ValueError(
-                f"{engine!r} cannot work on minibatches; use batch_size=None, or for chains "
-                'sampler="sgld".'
-            )
-        if engine.minibatch == "control-variate":
-            if frame is None:
-                raise ValueError("batch_size needs the mode of the density, which was not found.")
-            target = ControlVariate(target, frame.mode, engine.batch_size, engine.control_variate)
+    if engine.batch_size is not None and engine.minibatch == "control-variate":
+        if frame is None:
+            raise ValueError("batch_size needs the mode of the density, which was not found.")
+        target = ControlVariate(target, frame.mode, engine.batch_size, engine.control_variate)
     if not engine.gaussian:
         return None, target
     if frame is None:

@@ -102,14 +102,24 @@ class Engine(BaseEstimator):
         Raises
         ------
         ValueError
-            If the target lacks a part that the engine needs, with its name.
+            If the target lacks a part that the engine needs, with its name, or ``batch_size`` is
+            given for a target without rows, or to an engine that works on all of them.
         """
         missing = [part for part in self.requires if not supports(target, part)]
         if missing:
+            cure = 'give it, or use inference="pmd" with init="prior", which needs only values'
             raise ValueError(
                 f"{self.name} needs {' and '.join(missing)}, which the target does not offer; "
-                'give it, or use inference="pmd" with init="prior", which needs only likelihood '
-                "values."
+                f"{cure if 'score' in missing else 'use another engine'}."
+            )
+        if self.batch_size is None:
+            return
+        if target.n_rows is None:
+            raise ValueError("batch_size was given, but the target has no data rows.")
+        if self.minibatch is None:
+            raise ValueError(
+                f"{self!r} cannot work on minibatches; use batch_size=None, or for chains "
+                'sampler="sgld".'
             )
 
     def goes_on_from(self, state) -> bool:

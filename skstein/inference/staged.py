@@ -41,8 +41,12 @@ _AFFORDED = 0.05  # of the row gradients of training, for densities and scores o
 
 def works_in_scaled_weights(engine, target):
     """Whether an engine asks for no more than `ScaledNetwork` offers, of whatever network."""
-    scaled = ScaledNetwork(target, np.ones(target.n_weights), np.zeros(target.n_noise))
+    scaled = _scaled(target)
     return all(supports(scaled, part) for part in engine.requires)
+
+
+def _scaled(target):
+    return ScaledNetwork(target, np.ones(target.n_weights), np.zeros(target.n_noise))
 
 
 class Trained(Engine):
@@ -138,14 +142,9 @@ class Trained(Engine):
                 f"{engine.name} is lost among the {target.dim} coordinates of a network: use "
                 'subspace="curve", where it has a few, or another engine.'
             )
-        elif self.then is not None and not works_in_scaled_weights(engine, target):
-            missing = [part for part in engine.requires if not supports(target, part)]
-            if missing:
-                raise ValueError(
-                    f"{engine.name} needs {' and '.join(missing)}, which the target does not "
-                    "offer, a network: use another engine."
-                )
-            engine.check(target)
+        elif self.then is not None:
+            scaled = _scaled(target)
+            engine.check(scaled if works_in_scaled_weights(engine, target) else target)
 
     def n_rounds(self, target):
         rounds = [self._training.n_rounds(target)]
