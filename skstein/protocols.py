@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 Array = np.ndarray
+Rng = np.random.Generator
 Callback = Callable[[int, int, Callable[[], Any], dict], Any]
 
 
@@ -94,13 +95,13 @@ class WorkingTarget(Protocol):
     def log_density_and_score(self, theta: Array, /) -> tuple[Array, Array]:
         """Both in one pass."""
 
-    def sample_start(self, rng: np.random.Generator, m: int, df: float | None = None) -> Array:
+    def sample_start(self, rng: Rng, m: int, df: float | None = None) -> Array:
         """Draws of the Gaussian start, or a Student-t of ``df`` degrees of freedom, (m, dim)."""
 
     def log_start(self, theta: Array, df: float | None = None) -> Array:
         """Normalised log density of ``sample_start``, shape (m,)."""
 
-    def draws_of(self, distribution, rng: np.random.Generator, m: int) -> tuple[Array, Array]:
+    def draws_of(self, distribution, rng: Rng, m: int) -> tuple[Array, Array]:
         """Draws (m, dim) of a distribution over the model's coordinates, and log densities (m,)."""
 
 
@@ -108,15 +109,9 @@ class RunsOnTargets(Protocol):
     """An engine, as far as it cannot do without; `skstein.inference.Engine` has all hooks."""
 
     def run(
-        self,
-        target: WorkingTarget,
-        rng: np.random.Generator,
-        *,
-        init: Any = None,
-        map: Callable = map,
-        callback: Callback | None = None,
+        self, target: Any, rng: Rng, *, init: Any, map: Callable, callback: Callback | None
     ) -> Any:
-        """A `ParticlePosterior` of the target, in its coordinates."""
+        """A `ParticlePosterior` of a `WorkingTarget`, in its coordinates."""
 
 
 class ChainState(Protocol):
@@ -136,14 +131,10 @@ class ChainState(Protocol):
 class DrawsChains(Protocol):
     """A sampler; `skstein.samplers.Sampler` has defaults for what it may say of itself."""
 
-    def warm_up(
-        self, target: WorkingTarget, n_iterations: int, theta: Array, rng: np.random.Generator, /
-    ) -> ChainState:
+    def warm_up(self, target: Any, n_iterations: int, theta: Array, rng: Rng, /) -> ChainState:
         """Chains that start at ``theta`` (chains, dim), after so many iterations."""
 
-    def draw(
-        self, target: WorkingTarget, n_draws: int, chains: Any, /
-    ) -> tuple[Any, Array, Array, float]:
+    def draw(self, target: Any, n_draws: int, chains: Any, /) -> tuple[Any, Array, Array, float]:
         """The chains moved on, draws and scores (chains, n_draws, dim), and mean acceptance."""
 
 

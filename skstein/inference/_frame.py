@@ -53,27 +53,27 @@ def find_frame(target):
             "prior."
         )
     gaussian = laplace.bijection
+    plain = Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
     rounding = np.spacing(np.abs(target.log_density(laplace.mode[None])[0]))
     if not rounding < MAX_ROUNDING:
         warn(
             f"near its mode the log density is so large that differences of {rounding:.1g} are "
             "lost to rounding; reduce sample_weight, or leave out a constant term."
         )
-        return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
+        return plain
     if target.dim > DIAGONAL_ABOVE:
         warn(
             f"with {target.dim} coordinates whitening is diagonal; correlated coefficients will "
             "mix slowly."
         )
-        return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
-    bijection = gaussian
+        return plain
     if len(getattr(target, "factors", ())) > 1:  # which the map would mix
-        return Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
+        return plain
     try:
         one_sided = np.flatnonzero(np.abs(line_shifts(target, laplace)) > SHIFT)
         if len(one_sided):
             bijection = OneSided(target, laplace, one_sided, surrogate).bijection
+            return Frame(bijection, gaussian, laplace.mode, one_sided)
     except (FloatingPointError, LinAlgError) as error:
         warn(f"one-sided coordinates could not be straightened: {error}")
-        one_sided = np.array([], dtype=int)
-    return Frame(bijection, gaussian, laplace.mode, one_sided)
+    return plain

@@ -4,8 +4,6 @@ This is the only place that wraps targets and that warns about a posterior as a 
 coordinates an engine works in, runs the engine there, brings the particles back, and checks them.
 """
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import LinAlgError
 
@@ -14,7 +12,6 @@ from .._probe import FEW, Probe
 from .._random import as_generator
 from .._validation import about
 from ..posterior import ParticlePosterior
-from ..protocols import Callback
 from ..targets import ControlVariate, Transformed, supports
 from ..targets.base import NotANumber
 from ._check import MAX_PARTICLES, StartDraws, judge
@@ -130,13 +127,7 @@ def infer(
 
 
 def run_engine(
-    target: Any,
-    engine: Engine,
-    *,
-    init: Any = None,
-    random_state: Any = None,
-    n_jobs: int | None = None,
-    callback: Callback | None = None,
+    target, engine: Engine, *, init=None, random_state=None, n_jobs=None, callback=None
 ) -> ParticlePosterior:
     """As `infer`, by an engine that is the caller's own: what the run sets on it stays there."""
     progress = Progress(engine.name, callback)
@@ -253,9 +244,7 @@ def update(posterior, target, inference="pmd", *, n_jobs=None):
     return run_update(posterior, target, resolve_engine(inference), n_jobs=n_jobs)
 
 
-def run_update(
-    posterior: ParticlePosterior, target: Any, engine: Engine, *, n_jobs: int | None = None
-) -> ParticlePosterior:
+def run_update(posterior, target, engine: Engine, *, n_jobs=None) -> ParticlePosterior:
     """As `update`, by an engine that is the caller's own."""
     name = engine.name
     if engine.update is None:

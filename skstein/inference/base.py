@@ -8,7 +8,6 @@ whose scale is about 1 and whose start is a standard normal.
 import warnings
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -16,11 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
-from ..protocols import Callback, WorkingTarget
+from ..protocols import Rng, WorkingTarget
 from ..targets import supports
 
 _MAX_DIVERGENT = 0.01  # share of a chain's draws
 N_PARTICLES = [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")]
+COORDINATES = {"whiten": ["boolean"], "one_sided": ["boolean"]}
 BATCH_SIZE = [None, Interval(Integral, 1, None, closed="left")]
 
 
@@ -135,13 +135,7 @@ class Engine(BaseEstimator):
         return None
 
     def run(
-        self,
-        target: WorkingTarget,
-        rng: np.random.Generator,
-        *,
-        init: Any = None,
-        map: Callable = map,
-        callback: Callback | None = None,
+        self, target: WorkingTarget, rng: Rng, *, init=None, map=map, callback=None
     ) -> ParticlePosterior:
         """Approximate the target's density by weighted particles.
 
@@ -166,7 +160,7 @@ class Engine(BaseEstimator):
         raise TypeError(f"{type(self).__name__} does not define run().")
 
 
-_HOOKS = frozenset(name for name in vars(Engine) if not name.startswith("_"))
+_OWN = frozenset(name for name in vars(Engine) if not name.startswith("_")) | {"get_params"}
 
 
 class Foreign(Engine):
@@ -182,7 +176,7 @@ class Foreign(Engine):
         self.engine = engine
 
     def __getattribute__(self, name):
-        if name in _HOOKS and hasattr(self.engine, name):
+        if name in _OWN and hasattr(self.engine, name):
             return getattr(self.engine, name)
         return super().__getattribute__(name)
 
@@ -200,13 +194,6 @@ class Foreign(Engine):
 
     def __sklearn_clone__(self):
         return Foreign(clone(self.engine, safe=False))
-
-    def get_params(self, deep=True):
-        return self.engine.get_params(deep)
-
-    def set_params(self, **params):
-        self.engine.set_params(**params)
-        return self
 
 
 def as_engine(engine):

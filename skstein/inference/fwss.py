@@ -20,6 +20,7 @@ from ._check import stein_residuals
 from ._frank_wolfe import Oracle, SteinMeasure
 from .base import (
     BATCH_SIZE,
+    COORDINATES,
     N_PARTICLES,
     Engine,
     Rounds,
@@ -110,8 +111,7 @@ class FWSS(Engine):
         "tol": [None, Interval(Real, 0, None, closed="neither")],
         "n_blocks": [Interval(Integral, 1, None, closed="left")],
         "batch_size": BATCH_SIZE,
-        "whiten": ["boolean"],
-        "one_sided": ["boolean"],
+        **COORDINATES,
     }
 
     def __init__(

@@ -26,7 +26,16 @@ from ..samplers.base import declared
 from ..thinning import OnlineKSDThinner
 from ..thinning.moments import recalibrated
 from ._zero_variance import zero_variance_moments
-from .base import BATCH_SIZE, N_PARTICLES, Engine, History, Rounds, automatic, divergences
+from .base import (
+    BATCH_SIZE,
+    COORDINATES,
+    N_PARTICLES,
+    Engine,
+    History,
+    Rounds,
+    automatic,
+    divergences,
+)
 
 _CHAINS_TOGETHER = 4  # one batched piece of work; two and more pieces can run in parallel
 _ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
@@ -96,8 +105,7 @@ class KSDThinnedMCMC(Engine):
         "batch_size": BATCH_SIZE,
         "max_rhat": [Interval(Real, 1, None, closed="neither")],
         "min_ess": [Interval(Real, 0, None, closed="left")],
-        "whiten": ["boolean"],
-        "one_sided": ["boolean"],
+        **COORDINATES,
     }
 
     def __init__(

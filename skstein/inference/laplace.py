@@ -11,7 +11,7 @@ import numpy as np
 
 from .._validation import Interval
 from ..posterior import ParticlePosterior
-from .base import N_PARTICLES, Engine
+from .base import COORDINATES, N_PARTICLES, Engine
 
 
 class LaplaceDraws(Engine):
@@ -50,8 +50,7 @@ class LaplaceDraws(Engine):
         "max_shift": [Interval(Real, 0, None, closed="left")],
         "max_stretch": [Interval(Real, 0, None, closed="left")],
         "min_ess": [Interval(Real, 0, 1, closed="both")],
-        "whiten": ["boolean"],
-        "one_sided": ["boolean"],
+        **COORDINATES,
     }
 
     def __init__(

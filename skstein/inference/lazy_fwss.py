@@ -24,7 +24,15 @@ from .._validation import Interval
 from ..kernels import RBF, Kernel, Linear
 from ..posterior import ParticlePosterior
 from ._frank_wolfe import Oracle, SteinMeasure
-from .base import N_PARTICLES, Engine, Rounds, automatic, require_finite, starting_particles
+from .base import (
+    COORDINATES,
+    N_PARTICLES,
+    Engine,
+    Rounds,
+    automatic,
+    require_finite,
+    starting_particles,
+)
 from .svgd import SVGD
 
 
@@ -77,8 +85,7 @@ class LazyFWSS(Engine):
         "max_iter_matching": [Interval(Integral, 0, None, closed="left")],
         "accuracy": [Interval(Real, 1, None, closed="left")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
-        "whiten": ["boolean"],
-        "one_sided": ["boolean"],
+        **COORDINATES,
     }
     minibatch = None
 

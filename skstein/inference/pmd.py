@@ -37,7 +37,7 @@ from ._mirror import MAX_PIECES, WeightedParticles, mirror_step
 from ._pcn import pcn_sweeps
 from ._step_sizes import STEP_SIZES
 from ._stream import N_PARTS, Stream
-from .base import BATCH_SIZE, N_PARTICLES, Engine, Rounds, in_chunks
+from .base import BATCH_SIZE, COORDINATES, N_PARTICLES, Engine, Rounds, in_chunks
 
 _IMPORTANCE_UP_TO = 4  # coordinates in which importance weights hold without the final moves
 _PRIOR_UP_TO = 10  # coordinates in which "auto" starts from the prior
@@ -135,8 +135,7 @@ class PMD(Engine):
         "n_sweeps": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "n_total": [None, Interval(Integral, 1, None, closed="left")],
         "min_power": [Interval(Real, 0, 1, closed="both")],
-        "whiten": ["boolean"],
-        "one_sided": ["boolean"],
+        **COORDINATES,
     }
 
     def __init__(

@@ -31,7 +31,16 @@ from ..targets.newton import DIAGONAL_ABOVE, gaussian_bijection
 from ._elbo import approximate_elbo
 from ._langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
 from ._stopping import OnResiduals, OnValidation
-from .base import BATCH_SIZE, N_PARTICLES, Engine, Rounds, draw_rows, in_chunks, starting_particles
+from .base import (
+    BATCH_SIZE,
+    COORDINATES,
+    N_PARTICLES,
+    Engine,
+    Rounds,
+    draw_rows,
+    in_chunks,
+    starting_particles,
+)
 
 _ADAPTATION = 12  # the last iterations of the warm-up adapt MALA's step size
 _LEAST_CURVATURE = 0.1  # of a re-whitened direction, relative to the Laplace approximation's
@@ -133,8 +142,7 @@ class PMFVB(Engine):
         "n_points": [None, Interval(Integral, 2, None, closed="left")],
         "batch_size": BATCH_SIZE,
         "control_variate": [Interval(Integral, 1, 2, closed="both")],
-        "whiten": ["boolean"],
-        "one_sided": ["boolean"],
+        **COORDINATES,
     }
 
     def __init__(

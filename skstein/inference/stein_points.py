@@ -16,7 +16,7 @@ from ..diagnostics import split_rhat
 from ..kernels import IMQ, Kernel
 from ..posterior import ParticlePosterior
 from ..samplers import HMC
-from .base import N_PARTICLES, Engine, Rounds, automatic, divergences, require_finite
+from .base import COORDINATES, N_PARTICLES, Engine, Rounds, automatic, divergences, require_finite
 
 _N_CHAINS = 4
 _ENOUGH_DRAWS = 8  # of each chain, for R-hat
@@ -70,8 +70,7 @@ class SteinPoints(Engine):
         "n_candidates": [Interval(Integral, 1, None, closed="left")],
         "n_warmup": [Interval(Integral, 0, None, closed="left")],
         "max_rhat": [Interval(Real, 1, None, closed="neither")],
-        "whiten": ["boolean"],
-        "one_sided": ["boolean"],
+        **COORDINATES,
     }
     minibatch = None
     needs_gaussian = True

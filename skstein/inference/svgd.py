@@ -15,6 +15,7 @@ from ..posterior import ParticlePosterior
 from ._adam import Adam
 from .base import (
     BATCH_SIZE,
+    COORDINATES,
     N_PARTICLES,
     Engine,
     Rounds,
@@ -66,8 +67,7 @@ class SVGD(Engine):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "batch_size": BATCH_SIZE,
-        "whiten": ["boolean"],
-        "one_sided": ["boolean"],
+        **COORDINATES,
     }
 
     def __init__(

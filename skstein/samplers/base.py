@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..protocols import Array, ChainState, DrawsChains, WorkingTarget
+from ..protocols import DrawsChains
 from ._adapt import DualAveraging, Metric, MetricAdaptation
 
 _DIVERGENT = 1000.0  # error of the energy, as in Stan
@@ -50,8 +50,8 @@ class Chains:
 class Sampler(BaseEstimator):
     """Base class of samplers: what one says of itself, with the defaults.
 
-    A subclass writes `warm_up` and `draw`. A sampler that is not a subclass needs these two alone:
-    what it does not say is as it is said here.
+    A subclass writes ``warm_up`` and ``draw`` of `skstein.protocols.DrawsChains`. A sampler that is
+    not a subclass needs these two alone: what it does not say is as it is said here.
 
     Attributes
     ----------
@@ -67,51 +67,6 @@ class Sampler(BaseEstimator):
     requires: tuple[str, ...] = ("score",)
     noisy_scores: bool = False
     batch_size: int | None = None
-
-    def warm_up(
-        self, target: WorkingTarget, n_iterations: int, theta: Array, rng: np.random.Generator
-    ) -> ChainState:
-        """Start chains, and adapt to the target.
-
-        Parameters
-        ----------
-        target : WorkingTarget
-            See :mod:`skstein.protocols`.
-        n_iterations : int
-        theta : ndarray of shape (chains, dim)
-            Where the chains start.
-        rng : numpy.random.Generator
-            Used by these chains from now on.
-
-        Returns
-        -------
-        chains : object
-            What `draw` goes on from, with a ``step_size`` and a number ``n_divergent``.
-        """
-        raise TypeError(f"{type(self).__name__} does not define warm_up().")
-
-    def draw(
-        self, target: WorkingTarget, n_draws: int, chains: Any
-    ) -> tuple[Any, Array, Array, float]:
-        """Draw from chains.
-
-        Parameters
-        ----------
-        target : WorkingTarget
-        n_draws : int
-            Of each chain.
-        chains : object
-            Where they stand.
-
-        Returns
-        -------
-        chains : object
-            Where they stand now.
-        draws, scores : ndarray of shape (chains, n_draws, dim)
-        acceptance : float
-            Mean acceptance probability.
-        """
-        raise TypeError(f"{type(self).__name__} does not define draw().")
 
 
 def declared(sampler: DrawsChains, name: str) -> Any:

@@ -1,13 +1,12 @@
 """What holds for every engine: on a correlated Gaussian the truth is known in closed form."""
 
-import pickle
 import warnings
 
 import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, ParticlePosterior, infer
@@ -17,13 +16,12 @@ from skstein.inference import (
     PMD,
     PMFVB,
     SVGD,
-    Engine,
     KSDThinnedMCMC,
     SteinPoints,
     resolve_engine,
 )
 from skstein.samplers import SGLD
-from skstein.targets import Affine, LinearTarget, LogisticTarget, Target
+from skstein.targets import LinearTarget, LogisticTarget, Target
 
 every_engine = pytest.mark.parametrize("engine", ENGINES)
 
@@ -284,106 +282,6 @@ def test_an_engine_of_ones_own_needs_no_registration(seed):
     inverse = np.linalg.inv(FACTOR)
     assert np.abs(inverse @ (posterior.mean() - MEAN)).max() < 5 / np.sqrt(400)
     assert_allclose(posterior.scores, -(posterior.particles - MEAN) @ PRECISION, atol=1e-9)
-
-
-class Bare:
-    """An engine with nothing but `run`, which notes what it was given."""
-
-    def __init__(self, batch_size=None):
-        self.batch_size = batch_size
-
-    def run(self, target, rng, *, init=None, map=map, callback=None):
-        self.given_ = target
-        theta = target.sample_start(rng, 400)
-        rows = None if self.batch_size is None else rng.choice(target.n_rows, target.batch_size)
-        return ParticlePosterior(theta + 0.0 * target.score(theta, rows))
-
-
-class Same(Bare, Engine):
-    """The same as a subclass."""
-
-
-@pytest.mark.parametrize("batch_size", [None, 50])
-def test_an_engine_with_run_alone_is_as_one_that_subclasses(batch_size, rng, seed):
-    target = logistic(rng)
-    one, other = (infer(target, kind(batch_size), random_state=seed) for kind in (Bare, Same))
-    assert_array_equal(one.particles, other.particles)
-    assert_array_equal(one.scores, other.scores)
-
-
-def test_what_a_foreign_engine_does_not_say_is_the_default(rng):
-    class Partial(Bare):
-        requires = ("hessian_of_the_moon",)
-
-        def n_rounds(self, target):
-            return 7
-
-    engine = resolve_engine(Partial(batch_size=3))
-    assert (engine.requires, engine.batch_size, engine.n_rounds(None)) == (
-        ("hessian_of_the_moon",),
-        3,
-        7,
-    )
-    hooks = [name for name in vars(Engine) if not name.startswith("_")]
-    own = {"requires", "batch_size", "n_rounds", "run", "name"}
-    assert engine.name == "Partial"
-    for hook in set(hooks) - own - {"check", "stays_near_start"}:
-        assert getattr(engine, hook) == getattr(Engine, hook)
-    assert engine.stays_near_start(None) is False
-    with pytest.raises(ValueError, match="Partial needs hessian_of_the_moon, which the target"):
-        infer(logistic(rng), Partial())
-
-
-def test_a_foreign_engine_is_printed_cloned_and_set_as_itself():
-    class Tuned(BaseEstimator):
-        def __init__(self, n_particles=4):
-            self.n_particles = n_particles
-
-        def run(self, target, rng, *, init=None, map=map, callback=None):
-            raise NotImplementedError
-
-    engine = resolve_engine(Tuned())
-    assert repr(engine.set_params(n_particles=5)) == repr(clone(engine)) == "Tuned(n_particles=5)"
-    assert clone(engine).engine is not engine.engine
-    assert engine.get_params() == {"n_particles": 5}
-    assert pickle.loads(pickle.dumps(resolve_engine(Bare(3)))).batch_size == 3
-
-
-def test_without_the_gaussian_no_mode_is_looked_for(rng, seed):
-    """The engine is given the target itself, and the whitening it leaves is kept."""
-
-    class Own(Engine):
-        gaussian = False
-
-        def run(self, target, rng, *, init=None, map=map, callback=None):
-            assert target is density
-            theta = rng.normal(size=(50, 3)) if init is None else init
-            return ParticlePosterior(theta, whitening=whitening)
-
-    calls = []
-
-    def score(theta):
-        calls.append(len(theta))
-        return -(theta - MEAN) @ PRECISION
-
-    density, whitening = gaussian(score=score), Affine(MEAN, FACTOR)
-    posterior = infer(density, Own(), random_state=seed)
-    assert calls == [50]  # those that the posterior keeps
-    assert posterior.whitening is whitening and posterior.names == ("a", "b", "c")
-    init = rng.normal(size=(4, 3))
-    assert_array_equal(infer(density, Own(), init=init).particles, init)
-
-
-def test_an_engine_refuses_a_target_before_any_work():
-    class Picky(Engine):
-        def check(self, target):
-            raise ValueError(f"not {target.dim} coordinates")
-
-    def never(theta):
-        raise AssertionError("the density was evaluated")
-
-    with pytest.raises(ValueError, match="not 2 coordinates"):
-        infer(LogDensity(never, score=never, dim=2), Picky())
 
 
 @every_engine
