@@ -35,16 +35,13 @@ from ._validation import (
 )
 from .inference import ENGINES, Ensemble, Trained, resolve_engine
 from .inference._network import NETWORK_ENGINES
-from .inference._survivors import Survivors, judged_in_stream
-from .inference.ensemble import automatic_epochs, resolve_batch_size
+from .inference.ensemble import automatic_epochs, epoch_of_stream, resolve_batch_size
 from .inference.staged import works_in_scaled_weights
 from .posterior import ParticlePosterior
 from .priors import PRIORS, resolve_prior
 from .targets.mlp import MLPTarget
 
-_FOREVER = 2**62
 _FITTING = 1e-3, 1e3  # sizes of features and outcomes that weights of size 1 can match
-_MEMORY = 0.9  # of the noise variance in a stream, from one call of partial_fit to the next
 
 
 @dataclass
@@ -243,34 +240,29 @@ class _BayesianMLP(BayesianEstimator):
                     strict=True,
                 )
             ]
-        fitted = {"_stream_weight": weight, "_network": target.network, "_scaling": scaling}
-        before = np.stack([target.trained(state) for state in states])
-        size = resolve_batch_size(self.batch_size, target.n_rows)
-        advance = partial(target.train, 1, size, self.learning_rate_init, _FOREVER, _FOREVER, 0.0)
         with one_thread(), np.errstate(over="ignore", invalid="ignore"):
-            states = list(make_map(self.n_jobs)(advance, states))
-            particles = np.stack([target.trained(state) for state in states])
-            if target.n_noise:
-                # Rows are new when they come: the errors they meet are out of sample.
-                fit_for_it = before[target.finite(before)]
-                noise = np.exp(target.out_of_bag_noise(fit_for_it, [rows] * len(fit_for_it)))
-                if hasattr(self, "_stream_noise"):
-                    noise = _MEMORY * self._stream_noise + (1.0 - _MEMORY) * noise
-                fitted["_stream_noise"] = noise
-                particles[:, target.n_weights :] = np.log(noise)
-            states, dead = judged_in_stream(target, states, particles)
-            kept = Survivors(target, states, particles, dead, self.learning_rate_init)
+            kept, noise = epoch_of_stream(
+                target,
+                states,
+                getattr(self, "_stream_noise", None),
+                self.batch_size,
+                self.learning_rate_init,
+                make_map(self.n_jobs),
+            )
         kept.report()
         n_iter = getattr(self, "n_iter_", 0) + 1
         posterior = ParticlePosterior(
             kept.particles, names=target.names, n_iter=n_iter, diagnostics=kept.counts
         )
         vars(self).update(
-            fitted,
             posterior_=posterior,
             n_iter_=n_iter,
             inference_=Ensemble(self.n_networks),
             _networks=_without_rows(kept.states),
+            _network=target.network,
+            _scaling=scaling,
+            _stream_weight=weight,
+            _stream_noise=noise,
         )
         return self
 
@@ -520,11 +512,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             ``inference`` does not go on far from there.
         """
         given = X, y, sample_weight
-        X, y = self._validated(X, y, False, multi_output=True, y_numeric=True)
-        y = y.astype(np.float64).reshape(len(y), -1)
-        check_magnitude(y, "y")
-        X, y, weights = drop_weightless(X, y, check_sample_weight(sample_weight, X))
-        X, y, weights = self._prepared(X, y, weights)
+        X, y, weights = self._rows(X, y, sample_weight, False)
         scaling = self._find_scaling(X, weights, y)
         if len(y) > 1 and (y[0] == y).all(axis=0).any():
             warnings.warn(
@@ -585,6 +573,13 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         """
         self._check_stream()
         further = hasattr(self, "posterior_")
+        X, y, weights = self._rows(X, y, sample_weight, further)
+        scaling = self._scaling if further else self._find_scaling(X, weights, y)
+        make_target = partial(self._make_target, X, y, weights, scaling)
+        return self._go_on(make_target, weights, scaling)
+
+    def _rows(self, X, y, sample_weight, further):
+        """Rows as `_prepared` gives them, with y of shape (n, n_outputs)."""
         X, y = self._validated(X, y, further, multi_output=True, y_numeric=True)
         y = y.astype(np.float64).reshape(len(y), -1)
         check_magnitude(y, "y")
@@ -592,11 +587,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             raise ValueError(
                 f"y has {y.shape[1]} columns, but the fit was on {self._n_outputs} outcomes."
             )
-        X, y, weights = drop_weightless(X, y, check_sample_weight(sample_weight, X))
-        X, y, weights = self._prepared(X, y, weights)
-        scaling = self._scaling if further else self._find_scaling(X, weights, y)
-        make_target = partial(self._make_target, X, y, weights, scaling)
-        return self._go_on(make_target, weights, scaling)
+        return self._prepared(*drop_weightless(X, y, check_sample_weight(sample_weight, X)))
 
     def _make_target(self, X, y, sample_weight, scaling, **options):
         return self._target(

@@ -5,11 +5,11 @@ for one way in which that happens; :doc:`/methods/neural_networks` has what thei
 measured on.
 """
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+
+from .base import warn
 
 # On all kinds of data, 2 rows to 10,000, the defaults came to 0.3 at most, and to 0.07 from 50 rows
 # on; with 0.5 and more, classifiers were far from what longer training gave.
@@ -98,7 +98,7 @@ class Survivors:
                 f"may be poor; {rate}, or scale the features."
             )
         for problem in problems:
-            warnings.warn(problem, ConvergenceWarning, stacklevel=3)
+            warn(problem)
 
 
 def on_their_way(states, learning_rate, n_steps, patience):

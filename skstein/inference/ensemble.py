@@ -7,22 +7,21 @@ within a mode, and training errors say nothing of the noise: that is measured on
 networks did not see.
 """
 
-import warnings
 from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
-from ._survivors import Survivors, following_noise, on_their_way
-from .base import N_PARTICLES, Engine, Rounds
+from ._survivors import Survivors, following_noise, judged_in_stream, on_their_way
+from .base import N_PARTICLES, Engine, Rounds, warn
 
 _N_FOLDS = 10
 _ROUNDS = 20  # between which the callback may stop the run
 _SMALL_DATA, _SMALL_BATCH, _BATCH = 3000, 32, 100
 _FOREVER = 2**62
+_MEMORY = 0.9  # of the noise variance in a stream, from one epoch to the next
 
 
 class Ensemble(Engine):
@@ -222,7 +221,7 @@ class Ensemble(Engine):
         ):
             noise = following_noise(target, posterior.particles)
             if noise:
-                warnings.warn(noise, ConvergenceWarning, stacklevel=3)
+                warn(noise)
 
     def _n_epochs(self, n):
         if self.max_iter != "auto":
@@ -240,17 +239,50 @@ class Ensemble(Engine):
                     "train on; use early_stopping=False."
                 )
             if count == 1:
-                warnings.warn(
+                warn(
                     f"early stopping judges each network by 1 of {n} rows, which says next to "
-                    "nothing: raise validation_fraction, or use early_stopping=False.",
-                    ConvergenceWarning,
-                    stacklevel=3,
+                    "nothing: raise validation_fraction, or use early_stopping=False."
                 )
             return [rng.permutation(n)[:count] for _ in range(m)]
         if not (self.out_of_bag and n_noise) or n == 1:
             return [np.array([], dtype=int)] * m
         folds = np.array_split(rng.permutation(n), min(_N_FOLDS, n))
         return [folds[i % len(folds)] for i in range(m)]
+
+
+def epoch_of_stream(target, states, noise, batch_size, learning_rate, map):
+    """Train networks on the rows of a stream, with a constant learning rate.
+
+    Parameters
+    ----------
+    target : TrainableNetwork
+        Of these rows alone.
+    states : list of Training
+        On all of the rows; they are left as they are.
+    noise : ndarray of shape (n_noise,) or None
+        The noise variances so far, in a regression.
+    batch_size : int, "auto" or None
+    learning_rate : float
+    map : callable
+
+    Returns
+    -------
+    kept : Survivors
+    noise : ndarray of shape (n_noise,), or None for classes
+    """
+    before = np.stack([target.trained(state) for state in states])
+    size = resolve_batch_size(batch_size, target.n_rows)
+    advance = partial(target.train, 1, size, learning_rate, _FOREVER, _FOREVER, 0.0)
+    states = list(map(advance, states))
+    particles = np.stack([target.trained(state) for state in states])
+    if target.n_noise:
+        # Rows are new when they come: the errors they meet are out of sample.
+        fit_for_it = before[target.finite(before)]
+        met = np.exp(target.out_of_bag_noise(fit_for_it, [states[0].rows] * len(fit_for_it)))
+        noise = met if noise is None else _MEMORY * noise + (1.0 - _MEMORY) * met
+        particles[:, target.n_weights :] = np.log(noise)
+    states, dead = judged_in_stream(target, states, particles)
+    return Survivors(target, states, particles, dead, learning_rate), noise
 
 
 def resolve_batch_size(batch_size, n):

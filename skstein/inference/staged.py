@@ -17,14 +17,10 @@ Particles that explain the rows worse than a constant does are left out at the e
 them (`_survivors.py`).
 """
 
-import warnings
 from functools import partial
 
 import numpy as np
-import scipy.sparse
-from sklearn.exceptions import ConvergenceWarning
 
-from .._random import as_generator
 from .._validation import HasMethods, StrOptions
 from ..targets import Affine, supports
 from ..targets.scaled_network import ScaledNetwork
@@ -32,7 +28,7 @@ from ..targets.subspace import Subspace, curve_plane
 from ._check import stein_residuals
 from ._infer import Progress, approximate
 from ._survivors import without_failures
-from .base import Engine, as_engine
+from .base import Engine, as_engine, warn
 from .curve import curve_middle
 from .ensemble import Ensemble
 
@@ -174,7 +170,7 @@ class Trained(Engine):
             posterior = whole(run(callback=called))
         posterior, failure = useful(posterior)
         if failure is not None:
-            warnings.warn(failure, ConvergenceWarning, stacklevel=3)
+            warn(failure)
         if self.subspace is None:
             if scale is None:
                 scale = _typical_scale(target, start.particles, rng.spawn(1)[0])
@@ -195,7 +191,7 @@ class Trained(Engine):
                 )
             middle = curve_middle(target, theta[0], theta[1], rng)
             plane = Subspace(target, *curve_plane(theta[0], middle, theta[1], target.n_weights))
-            part = as_generator(rng)
+            part = rng.spawn(1)[0]
 
             def run(callback):
                 return approximate(plane, engine, part, map, Progress(engine.name, callback))
@@ -256,12 +252,7 @@ def _typical_scale(target, theta, rng):
 def _in_units_of(scale, target):
     """From weights in units of ``scale``, and noise in those of its posterior, to networks."""
     noise = 1.0 / np.sqrt(target.noise_shape + 0.5 * target.total_weight)
-    scale = np.append(scale, np.full(target.n_noise, noise))
-    return Affine(
-        np.zeros(len(scale)),
-        scipy.sparse.diags_array(scale, format="csr"),
-        scipy.sparse.diags_array(1.0 / scale, format="csr"),
-    )
+    return Affine.diagonal(np.zeros(target.dim), np.append(scale, np.full(target.n_noise, noise)))
 
 
 def _score(posterior, target):
