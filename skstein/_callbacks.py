@@ -55,7 +55,7 @@ class RoundTasks:
     def __call__(self, iteration, total, make_posterior, info):
         def attributes():
             posterior = make_posterior()
-            posterior.n_iter = iteration
+            posterior.n_iter = info.get("n_iter", iteration)
             return self._attributes(posterior)
 
         stop = self._task.call_on_fit_task_end(**self._event, reconstruction_attributes=attributes)

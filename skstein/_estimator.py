@@ -94,32 +94,43 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
     def _infer(self, target, bijection, X, y, sample_weight, **fitted):
         """Run the engine on `target`, and set the attributes that follow from the posterior.
 
-        The posterior is kept in the coordinates of `bijection`. X, y and the weights are those that
-        `fit` was given: callbacks see and score them as the user would. ``fitted`` are further
-        attributes, without which the posterior could not be read: they change with it.
+        The posterior is kept in the coordinates of `bijection`, or as it is for None. X, y and the
+        weights are those that `fit` was given: callbacks see and score them as the user would.
+        ``fitted`` are further attributes, without which the posterior could not be read: they
+        change with it.
         """
 
-        self.inference_ = resolve_engine(self.inference)
+        engine = self._engine(target)
+        self.inference_ = engine.last
         attributes = partial(self._attributes, bijection, target.names, fitted)
-        event = self._event(X, y, sample_weight)
-        n_rounds = self.inference_.n_rounds(target)
-        previous = getattr(self, "posterior_", None) if self.warm_start else None
-        if previous is not None and previous.names != tuple(target.names):
-            raise ValueError(
-                "warm_start=True goes on with the same features and classes as the fit before; "
-                "these have other names or another number. Fit with warm_start=False."
-            )
-        with self._rounds(n_rounds, event, attributes) as callback:
+        event, init = self._event(X, y, sample_weight), self._earlier(target, bijection)
+        with self._rounds(engine.n_rounds(target), event, attributes) as callback:
             posterior = run_engine(
                 target,
-                self.inference_,
-                init=None if previous is None else previous.pulled(bijection),
+                engine,
+                init=init,
                 random_state=self.random_state,
                 n_jobs=self.n_jobs,
                 callback=callback,
             )
             vars(self).update(attributes(posterior))
         return self
+
+    def _engine(self, target):
+        """The engine that finds the posterior of a target, to be run as it is."""
+        return resolve_engine(self.inference)
+
+    def _earlier(self, target, bijection):
+        """What a warm start goes on from, before `bijection`; None without one."""
+        previous = getattr(self, "posterior_", None) if self.warm_start else None
+        if previous is None:
+            return None
+        if previous.names != tuple(target.names):
+            raise ValueError(
+                "warm_start=True goes on with the same features and classes as the fit before; "
+                "these have other names or another number. Fit with warm_start=False."
+            )
+        return previous.pulled(bijection)
 
     def _update(self, target, bijection, X, y, sample_weight, **fitted):
         """Take further rows into the posterior, by the engine's own `update`; as `_infer` else."""
@@ -138,7 +149,8 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
 
     def _attributes(self, bijection, names, fitted, posterior):
         """``fitted``, and the attributes that follow from a posterior before `bijection`."""
-        posterior = posterior.pushed(bijection, names)
+        if bijection is not None:
+            posterior = posterior.pushed(bijection, names)
         # Chains keep all their draws, which only a warm start needs.
         if not self.warm_start and self.inference_.update is None:
             posterior.state = None

@@ -8,6 +8,7 @@ standardised inside, and particles are kept in the standardised coordinates.
 """
 
 import warnings
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
@@ -15,7 +16,6 @@ from numbers import Integral, Real
 import numpy as np
 from scipy import sparse
 from sklearn.base import MultiOutputMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 
 from ._classes import class_codes, stream_classes
@@ -34,31 +34,16 @@ from ._validation import (
     validate_data,
     validated,
 )
-from .inference import ENGINES, KSDThinnedMCMC, infer, resolve_engine
-from .inference._network import (
-    NETWORK_ENGINES,
-    needs_scaling,
-    refuse_hopeless,
-    resolve_network_engine,
-)
-from .inference.curve import curve_middle
-from .inference.ensemble import Ensemble, Survivors, automatic_epochs, resolve_batch_size
+from .inference import ENGINES, Ensemble, Trained, resolve_engine
+from .inference._network import NETWORK_ENGINES
+from .inference.ensemble import automatic_epochs, epoch_of_stream, resolve_batch_size
+from .inference.staged import works_in_scaled_weights
 from .outcomes import Bernoulli, Categorical, Normal
 from .posterior import ParticlePosterior
 from .priors import PRIORS, resolve_prior
-from .targets.mlp import MLPTarget, ScaledNetwork
-from .targets.subspace import Subspace, curve_plane
+from .targets.mlp import MLPTarget
 
-_FOREVER = 2**62
-_JUDGED_ROWS = 1000  # on which particles are compared with a constant
-# Particles are left out that fall short of a constant by more than what draws of a posterior fall
-# short of its mode, half a nat for each weight, or row if rows are fewer, and some chance. On noise
-# of all kinds, 5 rows to 10,000, they did by 140 nats at most, and by 33 below 10,000 rows; or else
-# by hundreds to millions, as soon as dead units woke up.
-_LOST_BY_WEIGHT, _CHANCE = 0.5, 20.0
 _FITTING = 1e-3, 1e3  # sizes of features and outcomes that weights of size 1 can match
-_TELLING_ROWS = 50  # of a stream, fewer of which say nothing of how training goes
-_MEMORY = 0.9  # of the noise variance in a stream, from one call of partial_fit to the next
 
 
 @dataclass
@@ -89,10 +74,6 @@ def _warn_of_scale(name, columns, sample_weight):
             UserWarning,
             stacklevel=6,
         )
-
-
-def _many(number):
-    return f"{number:.2g}" if np.isfinite(number) else "infinitely many"
 
 
 class _BayesianMLP(BayesianEstimator):
@@ -183,13 +164,10 @@ class _BayesianMLP(BayesianEstimator):
         """The engine of ``inference``; one by name does as the other parameters say."""
         if inference == "ensemble":
             return self._training(self.n_networks, True)
-        if self.subspace is not None:
-            return resolve_engine(inference)
-        engine = resolve_network_engine(inference)
-        if isinstance(inference, str) and inference in NETWORK_ENGINES:
-            count = "n_chains" if isinstance(engine, KSDThinnedMCMC) else "n_particles"
-            engine.set_params(**{count: self.n_networks})
-        return engine
+        by_name = isinstance(inference, str) and self.subspace is None
+        if by_name and inference in NETWORK_ENGINES:
+            inference = NETWORK_ENGINES[inference](self.n_networks)
+        return resolve_engine(inference)
 
     def _training(self, n_networks, out_of_bag):
         return Ensemble(
@@ -203,184 +181,52 @@ class _BayesianMLP(BayesianEstimator):
             tol=self.tol,
         )
 
-    def _engines(self, target):
-        """The ensemble that trains the networks, and the engine that goes on, or None."""
-        engine = self._resolve_engine(self.inference)
-        if self.subspace is None:
-            refuse_hopeless(engine, target.dim)
-        elif isinstance(engine, Ensemble):
-            raise ValueError(
-                'subspace="curve" needs an engine to find the posterior in it, such as '
-                'inference="ksd-mcmc"; got an ensemble.'
-            )
-        if isinstance(engine, Ensemble):
-            ensemble, engine = engine, None
-        elif self.subspace is not None:
-            ensemble = self._training(2, False)
-        else:
-            ensemble = self._training(self.n_networks, needs_scaling(engine))
-        batch_size = ensemble.batch_size
-        if isinstance(batch_size, Integral) and batch_size > target.n_rows:
-            raise ValueError(
-                f"batch_size={batch_size} is more than the {target.n_rows} rows to train on; use "
-                'batch_size="auto", or None for all rows.'
-            )
-        if ensemble.max_iter == "auto":
-            size = resolve_batch_size(batch_size, target.n_rows)
-            ensemble.max_iter = automatic_epochs(target.n_rows, size, *self._effort)
-        return ensemble, engine
+    def _engine(self, target):
+        training, then = self._resolve_engine(self.inference), None
+        if "train" not in training.requires:
+            then, whole = training, self.subspace is None
+            scaled = whole and works_in_scaled_weights(then, target)
+            training = self._training(self.n_networks if whole else 2, scaled)
+        if getattr(training, "max_iter", None) == "auto":
+            size = resolve_batch_size(training.batch_size, target.n_rows)
+            training.max_iter = automatic_epochs(target.n_rows, size, *self._effort)
+        return Trained(training, then, subspace=self.subspace)
 
     def _learn(self, target, scaling, given):
         """Train the networks, run the second stage, and set the attributes that follow."""
-        ensemble, engine = self._engines(target)
-        previous = None
-        if self.warm_start and hasattr(self, "posterior_"):
-            if self._network != target.network:
-                raise ValueError(
-                    "warm_start=True goes on with the same features, outputs and layers as the fit "
-                    "before; these are others. Fit with warm_start=False."
-                )
-            previous = np.stack([target.trained(state) for state in self._networks])
-        self.inference_ = ensemble if engine is None else engine
-        common = {"_network": target.network, "_scaling": scaling}
-        rng = as_generator(self.random_state)
-        map_pieces = make_map(self.n_jobs)
-        rounds = [ensemble.n_rounds(target)]
-        if engine is not None and hasattr(engine, "n_rounds"):
-            rounds.append(engine.n_rounds(target))
-        total = None if None in rounds else sum(rounds)
+        return self._infer(target, None, *given, _network=target.network, _scaling=scaling)
 
-        def attributes(posterior):
-            return {"posterior_": posterior, "n_iter_": posterior.n_iter, **common}
-
-        def so_far(posterior):
-            posterior.n_iter = stage.n_iter
-            return attributes(self._useful(target, posterior)[0])
-
-        with self._rounds(total, self._event(*given), so_far) as callback:
-            stage = _Stages(callback, total)
-            with one_thread(), np.errstate(over="ignore", invalid="ignore"):
-                posterior = ensemble.run(target, rng, init=previous, map=map_pieces, callback=stage)
-                networks, stage.n_before = posterior.state, posterior.n_iter
-                if not posterior.converged and self._leans_on_training(engine):
-                    message = posterior.diagnostics["message"]
-                    warnings.warn(message, ConvergenceWarning, stacklevel=3)
-                if engine is not None and not stage.stopped:
-                    posterior = self._spread(engine, target, posterior, rng, map_pieces, stage)
-                posterior.state = None
-                posterior, failure = self._useful(target, posterior)
-            if failure is not None:
-                warnings.warn(failure, ConvergenceWarning, stacklevel=3)
-            vars(self).update(attributes(posterior))
-        self._keep(networks)
-        return self
-
-    def _leans_on_training(self, engine):
-        """Whether the engine stays where training ended, unlike chains and PMFVB."""
-        return engine is None or self.subspace is not None or needs_scaling(engine)
-
-    def _spread(self, engine, target, start, rng, map_pieces, callback):
-        """The second stage: particles around each of the networks of ``start``."""
-        theta, forward = start.particles, None
-        if self.subspace is not None:
-            if len(theta) < 2 or start.diagnostics["n_dead"]:
-                raise FloatingPointError(
-                    'subspace="curve" needs two trained networks, of which one or both diverged or '
-                    f"died: use a smaller learning_rate_init than {self.learning_rate_init:g}, "
-                    'more hidden units, activation="tanh", or scale the features.'
-                )
-            middle = curve_middle(target, theta[0], theta[1], rng)
-            plane = Subspace(target, *curve_plane(theta[0], middle, theta[1], target.n_weights))
-            run = partial(infer, plane, engine, random_state=rng, n_jobs=self.n_jobs)
-            forward = plane.forward
-        elif needs_scaling(engine):
-            precision = target.initial_precision
-            scales = [target.scales(row, precision, rng) for row in theta]
-            noise = theta[0, target.n_weights :]
-            batch_size = getattr(engine, "batch_size", None)
-            working = ScaledNetwork(target, np.mean(scales, axis=0), noise, batch_size)
-            run = partial(engine.run, working, rng, init=working.inverse(theta), map=map_pieces)
-            forward = working.forward
-        else:
-            run = partial(engine.run, target, rng, init=theta, map=map_pieces)
-
-        if not self._leans_on_training(engine):
-            start.converged = True
-            start.diagnostics.pop("message", None)
-
-        def completed(posterior):
-            """What the engine found, as networks, after the iterations of both stages."""
-            changes = {
-                "names": target.names,
-                "n_iter": start.n_iter + posterior.n_iter,
-                "diagnostics": posterior.diagnostics | start.diagnostics,
-                "converged": posterior.converged and start.converged,
-            }
-            if forward is not None:
-                changes |= {"scores": None, "whitening": None}
-                changes["particles"] = forward(posterior.particles)
-            return posterior._with(**changes)
-
-        def shown(iteration, total, make_posterior, info):
-            return callback(iteration, total, lambda: completed(make_posterior()), info)
-
-        posterior = completed(run(callback=shown))
-        finite = np.isfinite(posterior.particles).all(axis=1)
-        if not finite.any():
-            raise FloatingPointError(
-                f"{type(engine).__name__} diverged: none of its particles is finite; reduce its "
-                "step size, or scale the features."
+    def _earlier(self, target, bijection):
+        if not (self.warm_start and hasattr(self, "posterior_")):
+            return None
+        if self._network != target.network:
+            raise ValueError(
+                "warm_start=True goes on with the same features, outputs and layers as the fit "
+                "before; these are others. Fit with warm_start=False."
             )
-        return posterior
+        return np.stack([target.trained(state) for state in self._networks])
 
-    def _useful(self, target, posterior):
-        """The posterior without particles that explain the rows far worse than a constant does.
+    def _attributes(self, bijection, names, fitted, posterior):
+        posterior, fitted = copy(posterior), fitted | {"_networks": _without_rows(posterior.state)}
+        posterior.state = None
+        return super()._attributes(bijection, names, fitted, posterior)
 
-        Finite as they are, one of them is enough to spoil a mean. In a plane, where particles have
-        weights and engines checks of their own, none is left out. With it comes what there is to
-        say of them, or None.
-        """
-        rows = np.arange(0, target.n_rows, -(-target.n_rows // _JUDGED_ROWS))
-        loss = target.shortfall(posterior.particles, rows)
-        weight = target.data[2][rows].sum(dtype=float)
-        failed = ~(loss < _LOST_BY_WEIGHT * min(target.n_weights, weight) + _CHANCE)
-        if not failed.any() or (self.subspace is not None and not failed.all()):
-            return posterior, None
-        failure = (
-            "explain the rows they were trained on worse than a constant does, by "
-            f"{_many(np.median(loss[failed]) / weight)} nats a row"
-        )
-        advice = "reduce learning_rate_init, raise max_iter, or scale the features."
-        if failed.all():
-            return posterior, f"the networks {failure}: their training failed; {advice}"
-        arrays = {name: getattr(posterior, name) for name in ("scores", "log_densities")}
-        n_dropped = int(np.sum(failed))
-        counts = {"n_dropped": posterior.diagnostics["n_dropped"] + n_dropped}
-        kept = posterior._with(
-            particles=posterior.particles[~failed],
-            weights=posterior.weights[~failed],
-            diagnostics=posterior.diagnostics | counts,
-            **{name: None if all_ is None else all_[~failed] for name, all_ in arrays.items()},
-        )
-        return kept, f"{n_dropped} of {len(failed)} networks {failure}, and were left out: {advice}"
-
-    def _keep(self, networks):
-        """What training goes on from, without the rows."""
-        none = np.array([], dtype=np.int64)
-        self._networks = [
-            replace(state, rows=none, held_out=none, best=None, waiting=0, start=None)
-            for state in networks
-        ]
-
-    def _refuse_plane(self):
+    def _check_stream(self):
         if self.subspace is not None:
             raise ValueError(
                 f"partial_fit trains whole networks, and would leave the plane of "
                 f"subspace={self.subspace!r}: use fit, or subspace=None."
             )
+        if self.early_stopping:
+            raise ValueError(
+                "partial_fit trains for one epoch, which early_stopping=True cannot shorten: use "
+                "fit, or early_stopping=False."
+            )
 
-    def _go_on(self, target, scaling):
-        """One epoch of the networks on further rows."""
+    def _go_on(self, make_target, sample_weight, scaling):
+        """One epoch of the networks on further rows; nothing changes if it fails."""
+        weight = getattr(self, "_stream_weight", 0.0) + float(sample_weight.sum())
+        target = make_target(prior_share=float(sample_weight.sum()) / weight)
         rows = np.arange(target.n_rows)
         if hasattr(self, "_networks"):
             states = [
@@ -397,46 +243,31 @@ class _BayesianMLP(BayesianEstimator):
                     strict=True,
                 )
             ]
-        before = np.stack([target.trained(state) for state in states])
-        size = resolve_batch_size(self.batch_size, target.n_rows)
-        advance = partial(target.train, 1, size, self.learning_rate_init, _FOREVER, _FOREVER, 0.0)
         with one_thread(), np.errstate(over="ignore", invalid="ignore"):
-            states = list(make_map(self.n_jobs)(advance, states))
-            particles = np.stack([target.trained(state) for state in states])
-            if target.n_noise:
-                # Rows are new when they come: the errors they meet are out of sample.
-                fit_for_it = before[target.finite(before)]
-                noise = np.exp(target.out_of_bag_noise(fit_for_it, [rows] * len(fit_for_it)))
-                if hasattr(self, "_stream_noise"):
-                    noise = _MEMORY * self._stream_noise + (1.0 - _MEMORY) * noise
-                self._stream_noise = noise
-                particles[:, target.n_weights :] = np.log(noise)
-            dead = self._judge(target, states, particles)
-            kept = Survivors(target, states, particles, dead, self.learning_rate_init)
+            kept, noise = epoch_of_stream(
+                target,
+                states,
+                getattr(self, "_stream_noise", None),
+                self.batch_size,
+                self.learning_rate_init,
+                make_map(self.n_jobs),
+            )
         kept.report()
         n_iter = getattr(self, "n_iter_", 0) + 1
-        self.posterior_ = ParticlePosterior(
+        posterior = ParticlePosterior(
             kept.particles, names=target.names, n_iter=n_iter, diagnostics=kept.counts
         )
-        self.n_iter_, self._network, self._scaling = n_iter, target.network, scaling
-        self.inference_ = Ensemble(self.n_networks)
-        self._keep(kept.states)
+        vars(self).update(
+            posterior_=posterior,
+            n_iter_=n_iter,
+            inference_=Ensemble(self.n_networks),
+            _networks=_without_rows(kept.states),
+            _network=target.network,
+            _scaling=scaling,
+            _stream_weight=weight,
+            _stream_noise=noise,
+        )
         return self
-
-    def _judge(self, target, states, particles):
-        """Which networks of a stream are dead; notes the losses they have come to."""
-        for state, silent, theta in zip(states, target.dead(particles), particles, strict=True):
-            state.silent = state.silent + target.n_rows if silent else 0
-            # The loss after the last step is not among those that the epoch met.
-            few = target.n_rows < _TELLING_ROWS
-            loss = 0.0 if few else max(state.worst_loss, target.training_loss(theta, state.rows))
-            state.worst_loss = loss
-        return np.array([state.silent >= _TELLING_ROWS for state in states])
-
-    def _seen(self, weight):
-        """Weight of all rows of a stream, with these."""
-        self._stream_weight = getattr(self, "_stream_weight", 0.0) + weight
-        return self._stream_weight
 
     def _outputs(self, X, theta):
         return self._network.outputs(theta, self._scaling.features(X, self._network.dtype))
@@ -468,21 +299,13 @@ class _BayesianMLP(BayesianEstimator):
         return rows[:, :p], rows[:, p:].reshape(len(rows), *y.shape[1:]), weights
 
 
-class _Stages:
-    """One callback for both stages, which counts rounds and iterations through."""
-
-    def __init__(self, callback, total):
-        self._callback, self._total = callback, total
-        self._done, self.stopped = 0, False
-        self.n_before = self.n_iter = 0
-
-    def __call__(self, iteration, total, make_posterior, info):
-        self._done += 1
-        self.n_iter = self.n_before + iteration
-        if self._callback is not None:
-            total = max(self._done + 1, total) if self._total is None else self._total
-            self.stopped = self._callback(self._done, total, make_posterior, info)
-        return self.stopped
+def _without_rows(networks):
+    """What training goes on from."""
+    none = np.array([], dtype=np.int64)
+    return [
+        replace(state, rows=none, held_out=none, best=None, waiting=0, start=None)
+        for state in networks
+    ]
 
 
 class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianMLP):
@@ -692,11 +515,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             ``inference`` does not go on far from there.
         """
         given = X, y, sample_weight
-        X, y = self._validated(X, y, False, multi_output=True, y_numeric=True)
-        y = y.astype(np.float64).reshape(len(y), -1)
-        check_magnitude(y, "y")
-        X, y, weights = drop_weightless(X, y, check_sample_weight(sample_weight, X))
-        X, y, weights = self._prepared(X, y, weights)
+        X, y, weights = self._rows(X, y, sample_weight, False)
         scaling = self._find_scaling(X, weights, y)
         if len(y) > 1 and (y[0] == y).all(axis=0).any():
             warnings.warn(
@@ -755,8 +574,15 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         >>> reg.score(X, np.abs(X[:, 0])) > 0.95
         True
         """
-        self._refuse_plane()
+        self._check_stream()
         further = hasattr(self, "posterior_")
+        X, y, weights = self._rows(X, y, sample_weight, further)
+        scaling = self._scaling if further else self._find_scaling(X, weights, y)
+        make_target = partial(self._make_target, X, y, weights, scaling)
+        return self._go_on(make_target, weights, scaling)
+
+    def _rows(self, X, y, sample_weight, further):
+        """Rows as `_prepared` gives them, with y of shape (n, n_outputs)."""
         X, y = self._validated(X, y, further, multi_output=True, y_numeric=True)
         y = y.astype(np.float64).reshape(len(y), -1)
         check_magnitude(y, "y")
@@ -764,13 +590,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             raise ValueError(
                 f"y has {y.shape[1]} columns, but the fit was on {self._n_outputs} outcomes."
             )
-        X, y, weights = drop_weightless(X, y, check_sample_weight(sample_weight, X))
-        X, y, weights = self._prepared(X, y, weights)
-        scaling = self._scaling if further else self._find_scaling(X, weights, y)
-        weight = float(weights.sum())
-        share = weight / self._seen(weight)
-        target = self._make_target(X, y, weights, scaling, prior_share=share)
-        return self._go_on(target, scaling)
+        return self._prepared(*drop_weightless(X, y, check_sample_weight(sample_weight, X)))
 
     def _make_target(self, X, y, sample_weight, scaling, **options):
         return self._target(
@@ -1013,17 +833,14 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
             left out, unless all of them do. If their loss rose on these rows, 50 or more, to ten
             times that of knowing nothing.
         """
-        self._refuse_plane()
+        self._check_stream()
         further = hasattr(self, "posterior_")
         classes = stream_classes(classes, self.classes_ if further else None)
         X, y = self._validated(X, y, further)
         X, codes, weights = self._coded(X, y, sample_weight, classes)
         scaling = self._scaling if further else self._find_scaling(X, weights)
-        weight = float(weights.sum())
-        share = weight / self._seen(weight)
-        return self._go_on(
-            self._make_target(X, codes, weights, scaling, prior_share=share), scaling
-        )
+        make_target = partial(self._make_target, X, codes, weights, scaling)
+        return self._go_on(make_target, weights, scaling)
 
     def _coded(self, X, y, sample_weight, classes=None):
         """Rows as `_prepared` gives them, with numbers for labels; sets the classes."""

@@ -136,3 +136,85 @@ class DrawsChains(Protocol):
 
     def draw(self, target: Any, n_draws: int, chains: Any, /) -> tuple[Any, Array, Array, float]:
         """The chains moved on, draws and scores (chains, n_draws, dim), and mean acceptance."""
+
+
+class TrainableNetwork(Protocol):
+    """What is made for networks asks for more than a `WorkingTarget`.
+
+    A particle holds ``n_weights`` weights and ``n_noise`` log noise variances. What is called a
+    ``state`` is a network in training, `skstein.targets.mlp.Training`.
+
+    Attributes
+    ----------
+    n_weights, n_noise, n_outputs : int
+    total_weight : float
+        Of all rows.
+    noise_shape, noise_scale : float
+        Of the inverse gamma prior of the noise variances.
+    initial_precision : ndarray of shape (n_weights,)
+        Precision of each weight before anything is learnt.
+    """
+
+    n_weights: int
+    n_noise: int
+    n_outputs: int
+    total_weight: float
+    noise_shape: float
+    noise_scale: float
+
+    @property
+    def initial_precision(self) -> Array: ...
+
+    # Training, and the judges of what it has come to.
+
+    def sample_initial(self, rng: np.random.Generator, m: int) -> Array:
+        """Networks as training begins with, (m, dim)."""
+
+    def begin_training(self, theta: Array, rows: Array, held_out: Array, rng) -> Any:
+        """The state of one network, (dim,), that is trained on ``rows``."""
+
+    def train(self, n_epochs, batch_size, learning_rate, n_steps, patience, tol, state) -> Any:
+        """The state after some more epochs; the one given is left as it was."""
+
+    def trained(self, state: Any, best: bool = False) -> Array:
+        """The network, (dim,), that a state has come to, or its best one."""
+
+    def training_loss(self, theta: Array, rows: Array) -> float:
+        """Mean loss of one network, as training sees it."""
+
+    def finite(self, theta: Array) -> Array:
+        """Which networks are finite, and put out finite numbers, (m,)."""
+
+    def dead(self, theta: Array) -> Array:
+        """Which networks put out the same for every row although rows differ, (m,)."""
+
+    def constant(self) -> Array:
+        """The best network among those that put out the same for every row, (dim,)."""
+
+    def shortfall(self, theta: Array, rows: Array) -> tuple[Array, float]:
+        """By how many nats networks explain rows worse than a constant, (m,); the rows' weight."""
+
+    def out_of_bag_noise(self, theta: Array, held_out: list) -> Array:
+        """Log noise variances from the errors on the rows that each network has not seen."""
+
+    # What chains and mean field move by, one network at a time.
+
+    def scales(self, theta: Array, precision: Array, rng: np.random.Generator) -> Array:
+        """Standard deviation that each weight of a network would have on its own, (n_weights,)."""
+
+    def resample(self, theta: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        """A network with noise variances drawn given its weights; precisions of the weights."""
+
+    def hamiltonian_steps(
+        self, theta, velocity, scale, precision, step_size, batch_size, n_steps, rng
+    ) -> tuple[Array, Array]:
+        """Move the weights of one network; it and its velocity."""
+
+    def squared_errors(self, theta: Array, rows: Array | None = None) -> Array:
+        """Weighted sum of squared errors of each output of one network, (n_outputs,)."""
+
+    def expected_precision(self, second_moment: Array) -> Array:
+        """Mean of each weight's precision given mean squares of the weights, (n_weights,)."""
+
+    def weight_score(self, weights: Array, rows: Array, precision, noise_precision) -> Array:
+        """Gradient by the weights, (m, n_weights), given precisions and noise."""

@@ -441,7 +441,9 @@ def test_what_was_meant_to_end_early_is_not_reported(Estimator):
         with warnings.catch_warnings():
             # Worse than a constant they may be.
             warnings.filterwarnings("ignore", ".* than a constant does, by")
-            assert model.fit(X, y).posterior_.converged
+            posterior = model.fit(X, y).posterior_
+        assert posterior.converged == (model is not stopped)
+        assert "on their way" not in posterior.diagnostics.get("message", "")
 
 
 def test_an_ensemble_that_follows_noise_says_so(rng):
@@ -587,6 +589,8 @@ def test_a_particle_that_an_engine_spoils_is_dropped(Estimator, factor, much):
 class Shifting(Engine):
     """Returns the networks it is given, the first with outputs that are off by ``shift``."""
 
+    requires = ("constant",)
+
     def __init__(self, shift=0.0):
         self.shift = shift
 
@@ -598,9 +602,8 @@ class Shifting(Engine):
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
-def test_a_constant_may_stay_and_what_is_worse_by_a_nat_a_row_may_not(Estimator, monkeypatch):
+def test_a_constant_may_stay_and_what_is_worse_by_a_nat_a_row_may_not(Estimator):
     """By 0.5 log(1 + 4^2) = 1.4 nats, if outcomes are standardised; of 2 log-odds by 1."""
-    monkeypatch.setattr("skstein.neural_network.needs_scaling", lambda engine: False)
     X, y = data(Estimator, n_classes=2)
     model = small(Estimator).set_params(inference=Shifting()).fit(X, y)
     assert len(model.posterior_) == 3
@@ -616,7 +619,8 @@ def test_what_training_left_out_is_counted_whatever_goes_on_from_there(Estimator
     killed(monkeypatch, 1)
     with pytest.warns(ConvergenceWarning):
         model = small(Estimator).set_params(inference=Spoiling()).fit(X, y)
-    assert model.posterior_.diagnostics == {"n_dropped": 2, "n_dead": 1}
+    counts = {"n_dropped": 2, "n_dead": 1}
+    assert model.posterior_.diagnostics.items() >= counts.items()
 
 
 def stream(Estimator):
@@ -687,7 +691,10 @@ def test_chains_of_dead_networks_stay_near(rng):
 def test_a_chain_that_leaves_for_infinity_is_held():
     X, y = data(BayesianMLPRegressor)
     reg = small(BayesianMLPRegressor, "ksd-mcmc").set_params(inference__sampler__step_size=1e30)
-    with pytest.warns(ConvergenceWarning, match="a chain left for infinity"):
+    with (
+        pytest.warns(ConvergenceWarning, match="a chain left for infinity"),
+        pytest.warns(ConvergenceWarning, match="the largest R-hat is inf"),
+    ):
         reg.fit(X, y)
     assert np.isfinite(reg.posterior_.particles).all()
 
@@ -816,6 +823,7 @@ class Recorder:
         return len(self.n_particles) == self.stop_after
 
 
+@pytest.mark.filterwarnings("ignore:KSDThinnedMCMC. stopped after 7 draws of each chain")
 @every_case
 def test_callbacks_see_both_stages_and_may_stop_either(Estimator, engine):
     X, y = data(Estimator)

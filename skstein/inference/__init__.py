@@ -17,6 +17,7 @@ from .laplace import LaplaceDraws
 from .lazy_fwss import LazyFWSS
 from .pmd import PMD
 from .pmfvb import PMFVB
+from .staged import Trained
 from .stein_points import SteinPoints
 from .svgd import SVGD
 
@@ -35,6 +36,7 @@ __all__ = [
     "LaplaceDraws",
     "LazyFWSS",
     "SteinPoints",
+    "Trained",
     "infer",
     "resolve_engine",
     "update",

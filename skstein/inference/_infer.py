@@ -21,7 +21,7 @@ from ._registry import resolve_engine
 from .base import Engine, warn
 
 
-class _Progress:
+class Progress:
     """Where a run is, for the message of an error from the target or from linear algebra.
 
     Attributes
@@ -130,6 +130,22 @@ def run_engine(
     target, engine: Engine, *, init=None, random_state=None, n_jobs=None, callback=None
 ) -> ParticlePosterior:
     """As `infer`, by an engine that is the caller's own: what the run sets on it stays there."""
+    progress = Progress(engine.name, callback)
+    with make_map(n_jobs) as map:
+        posterior = approximate(target, engine, as_generator(random_state), map, progress, init)
+    problem = ""
+    if not posterior.converged:
+        problem = posterior.diagnostics.get("message", "the run did not converge")
+        warn(f"{engine.name}: {problem}")
+    if progress.cut_short:
+        # Whoever stopped a run knows; what the engine finds wrong with what it has is said above.
+        posterior.converged = False
+        posterior.diagnostics["message"] = "; ".join(filter(None, (progress.cut_short, problem)))
+    return posterior
+
+
+def approximate(target, engine, rng, map, progress, init=None):
+    """As `run_engine`, for a run or a part of one: of what did not converge it does not warn."""
     name = engine.name
     engine.check(target)
     previous = init if isinstance(init, ParticlePosterior) else None
@@ -141,11 +157,9 @@ def run_engine(
             raise ValueError(f"init must have shape (m, {target.dim}), got {init.shape}.")
         if not np.isfinite(init).all():
             raise ValueError("init must be finite; it holds NaN or infinity.")
-    rng = as_generator(random_state)
-    progress = _Progress(name, callback)
     # Where an engine strays into overflow its steps are rejected; what is left is refused below.
     overflow_allowed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    with one_thread(), overflow_allowed, progress, make_map(n_jobs) as workers:
+    with one_thread(), overflow_allowed, progress:
         held_out = None
         if engine.early_stopping:
             state = None if previous is None else previous.state
@@ -160,8 +174,9 @@ def run_engine(
                 init = ParticlePosterior(init, state=previous.state)
         callback = _in_own_coordinates(progress, coordinates, target.names)
         progress.begin()
-        posterior = engine.run(working, rng, init=init, map=workers, callback=callback)
-        _score(posterior, working, target)
+        posterior = engine.run(working, rng, init=init, map=map, callback=callback)
+        if engine.gaussian:
+            _score(posterior, working, target)
         posterior = _bring_back(posterior, coordinates, target.names)
         if not (np.isfinite(posterior.particles).all() and np.isfinite(posterior.weights).all()):
             raise FloatingPointError(
@@ -179,14 +194,6 @@ def run_engine(
             if (init is None or previous is not None) and engine.stays_near_start(target):
                 start = StartDraws(working, rng.spawn(1)[0])
             judge(posterior, target, engine, frame, start)
-    problem = ""
-    if not posterior.converged:
-        problem = posterior.diagnostics.get("message", "the run did not converge")
-        warn(f"{name}: {problem}")
-    if progress.cut_short:
-        # Whoever stopped a run knows; what the engine finds wrong with what it has is said above.
-        posterior.converged = False
-        posterior.diagnostics["message"] = "; ".join(filter(None, (progress.cut_short, problem)))
     return posterior
 
 
@@ -251,7 +258,8 @@ def run_update(posterior, target, engine: Engine, *, n_jobs=None) -> ParticlePos
     with one_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         coordinates = posterior.state.bijection
         working = Transformed(target, coordinates)
-        updated = engine.update(working, posterior.state, map=make_map(n_jobs))
+        with make_map(n_jobs) as map:
+            updated = engine.update(working, posterior.state, map=map)
         updated = _bring_back(updated, coordinates, target.names)
         updated.whitening = coordinates
     if not updated.converged:
@@ -287,18 +295,10 @@ def _wrap(target, engine, frame):
 
     That is the target in those coordinates, with minibatches if the engine asks for them.
     """
-    if engine.batch_size is not None:
-        if target.n_rows is None:
-            raise ValueError("batch_size was given, but the target has no data rows.")
-        if engine.minibatch is None:
-            raise ValueError(
-                f"{engine!r} cannot work on minibatches; use batch_size=None, or for chains "
-                'sampler="sgld".'
-            )
-        if engine.minibatch == "control-variate":
-            if frame is None:
-                raise ValueError("batch_size needs the mode of the density, which was not found.")
-            target = ControlVariate(target, frame.mode, engine.batch_size, engine.control_variate)
+    if engine.batch_size is not None and engine.minibatch == "control-variate":
+        if frame is None:
+            raise ValueError("batch_size needs the mode of the density, which was not found.")
+        target = ControlVariate(target, frame.mode, engine.batch_size, engine.control_variate)
     if not engine.gaussian:
         return None, target
     if frame is None:

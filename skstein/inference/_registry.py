@@ -2,7 +2,7 @@
 
 from sklearn.base import clone
 
-from .base import Engine, Foreign
+from .base import as_engine
 from .fwss import FWSS
 from .ksd_mcmc import KSDThinnedMCMC
 from .laplace import LaplaceDraws
@@ -67,4 +67,4 @@ def resolve_engine(inference):
         engine = clone(inference, safe=False)
     if hasattr(engine, "_parameter_constraints"):
         engine._validate_params()
-    return engine if isinstance(engine, Engine) else Foreign(engine)
+    return as_engine(engine)

@@ -94,7 +94,14 @@ class AdaptivePMFVB(Engine):
         "minibatch": [None, Interval(Integral, 1, None, closed="left")],
         "preconditioned": ["boolean"],
     }
-    requires = ("weight_score", "expected_precision")
+    requires = (
+        "expected_precision",
+        "sample_initial",
+        "scales",
+        "squared_errors",
+        "weight_score",
+    )
+    gaussian = False
 
     def __init__(
         self,

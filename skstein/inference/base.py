@@ -37,8 +37,11 @@ class Engine(BaseEstimator):
         The optional parts of a target without which it cannot work.
     gaussian : bool
         Whether it works from the Gaussian at the mode, which `infer` then finds. Without it `infer`
-        looks for no mode, hands over the target as it is, and leaves the ``whitening`` of the
-        posterior to the engine.
+        looks for no mode, hands over the target as it is, and leaves the posterior's ``whitening``,
+        log densities and scores to the engine.
+    needs_gaussian : bool
+        Whether it is lost where no Gaussian comes near the posterior, as among the weights of a
+        network: its particles are draws of one, or too few for more than some coordinates.
     whiten : bool
         Whether its coordinates are those of that Gaussian, where the target allows it.
     one_sided : bool
@@ -70,6 +73,7 @@ class Engine(BaseEstimator):
     _parameter_constraints: dict = {}  # a subclass without any is not validated
     requires: tuple[str, ...] = ("score",)
     gaussian: bool = True
+    needs_gaussian: bool = False
     whiten: bool = True
     one_sided: bool = True
     batch_size: int | None = None
@@ -87,20 +91,35 @@ class Engine(BaseEstimator):
         """What messages call it."""
         return type(self).__name__
 
+    @property
+    def last(self):
+        """The engine itself; of several that run one after the other the last."""
+        return self
+
     def check(self, target):
         """Refuse a target before any work; an engine made of other engines asks them.
 
         Raises
         ------
         ValueError
-            If the target lacks a part that the engine needs, with its name.
+            If the target lacks a part that the engine needs, with its name, or ``batch_size`` is
+            given for a target without rows, or to an engine that works on all of them.
         """
         missing = [part for part in self.requires if not supports(target, part)]
         if missing:
+            cure = 'give it, or use inference="pmd" with init="prior", which needs only values'
             raise ValueError(
                 f"{self.name} needs {' and '.join(missing)}, which the target does not offer; "
-                'give it, or use inference="pmd" with init="prior", which needs only likelihood '
-                "values."
+                f"{cure if 'score' in missing else 'use another engine'}."
+            )
+        if self.batch_size is None:
+            return
+        if target.n_rows is None:
+            raise ValueError("batch_size was given, but the target has no data rows.")
+        if self.minibatch is None:
+            raise ValueError(
+                f"{self!r} cannot work on minibatches; use batch_size=None, or for chains "
+                'sampler="sgld".'
             )
 
     def goes_on_from(self, state) -> bool:
@@ -175,6 +194,11 @@ class Foreign(Engine):
 
     def __sklearn_clone__(self):
         return Foreign(clone(self.engine, safe=False))
+
+
+def as_engine(engine):
+    """An object with a method ``run`` as an `Engine`."""
+    return engine if isinstance(engine, Engine) else Foreign(engine)
 
 
 def automatic(n_particles, dim, cap=500):

@@ -7,28 +7,21 @@ within a mode, and training errors say nothing of the noise: that is measured on
 networks did not see.
 """
 
-import warnings
 from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
-from .base import N_PARTICLES, Engine, Rounds
+from ._survivors import Survivors, following_noise, judged_in_stream, on_their_way
+from .base import N_PARTICLES, Engine, Rounds, warn
 
 _N_FOLDS = 10
 _ROUNDS = 20  # between which the callback may stop the run
 _SMALL_DATA, _SMALL_BATCH, _BATCH = 3000, 32, 100
 _FOREVER = 2**62
-# On all kinds of data, 2 rows to 10,000, the defaults came to 0.3 at most, and to 0.07 from 50 rows
-# on; with 0.5 and more, classifiers were far from what longer training gave.
-_STRAIGHT = 0.5
-# Times a constant's squared errors, out of bag. In 140 fits of noise, curves in noise and two real
-# tables, 28 came above; 26 of these were worse than a constant on test rows too, and the others had
-# 14 rows. Diabetes, where ensembles are a little better than a constant, came to 1.4.
-_OVERFITTED = 1.5
+_MEMORY = 0.9  # of the noise variance in a stream, from one epoch to the next
 
 
 class Ensemble(Engine):
@@ -108,7 +101,17 @@ class Ensemble(Engine):
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
     }
-    requires = ("begin_training", "train")
+    requires = (
+        "begin_training",
+        "constant",
+        "dead",
+        "finite",
+        "out_of_bag_noise",
+        "sample_initial",
+        "train",
+        "trained",
+    )
+    gaussian = False
 
     def __init__(
         self,
@@ -131,6 +134,14 @@ class Ensemble(Engine):
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
 
+    def check(self, target):
+        super().check(target)
+        if isinstance(self.batch_size, Integral) and self.batch_size > target.n_rows:
+            raise ValueError(
+                f"batch_size={self.batch_size} is more than the {target.n_rows} rows to train on; "
+                'use batch_size="auto", or None for all rows.'
+            )
+
     def n_rounds(self, target):
         return min(_ROUNDS, self._n_epochs(target.n_rows))
 
@@ -147,10 +158,14 @@ class Ensemble(Engine):
             target.begin_training(start, np.setdiff1d(np.arange(n), rows), rows, generator)
             for start, rows, generator in zip(theta, held_out, generators, strict=True)
         ]
-        n_steps = n_epochs * -(-min(len(state.rows) for state in states) // batch_size)
+        epochs = [-(-len(state.rows) // batch_size) for state in states]  # each in steps
+        n_steps = n_epochs * min(epochs)
         early = self.validation_fraction is not None
         patience = self.n_iter_no_change if early else _FOREVER
-        done = 0
+
+        def n_iter():
+            done = [int(state.done[0]) for state in states]
+            return max(-(-steps // size) for steps, size in zip(done, epochs, strict=True))
 
         def survivors():
             particles = np.stack([target.trained(state, early) for state in states])
@@ -167,7 +182,7 @@ class Ensemble(Engine):
                 particles,
                 names=target.names,
                 history=rounds.history.arrays(),
-                n_iter=done,
+                n_iter=n_iter(),
                 diagnostics=kept.counts,
                 state=kept.states,
             )
@@ -178,48 +193,35 @@ class Ensemble(Engine):
                 target.train, len(part), batch_size, self.learning_rate, n_steps, patience, self.tol
             )
             states = list(map(advance, states))
-            done += len(part)
             finite = sum(bool(np.isfinite(state.weights).all()) for state in states)
-            if rounds.end(done, n_networks=finite):
+            stop = rounds.end(n_iter(), n_networks=finite)
+            if stop or all(state.waiting >= patience for state in states):
                 break
         posterior = make_posterior()
         survivors().report()
-        if done == n_epochs:
-            if init is None:
-                self._judge(posterior, n_steps, patience)
-            self._compare_out_of_bag(posterior, target)
+        if not rounds.stopped:
+            self._judge(posterior, target, n_steps, patience, longer=init is not None)
         return posterior
 
-    def _compare_out_of_bag(self, posterior, target):
-        """Warn of networks that err more than a constant where they were not trained."""
-        failed = not posterior.converged or any(state.bounced for state in posterior.state)
-        out_of_bag = target.n_noise and any(len(state.held_out) for state in posterior.state)
-        if failed or not out_of_bag:
-            return
-        constant = target.constant()[target.n_weights :]
-        ratio = np.mean(np.exp(posterior.particles[0, target.n_weights :] - constant))
-        if ratio > _OVERFITTED:
-            warnings.warn(
-                "on rows that they were not trained on, the networks err more than a constant "
-                f"does, by a factor of {ratio:.2g} in squared errors: where they follow the noise, "
-                "stop early, use fewer units, a prior of smaller scale, or chains.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
-    def _judge(self, posterior, n_steps, patience):
-        """Note whether training has come to its end."""
-        straight = [
-            state.waiting < patience and state.straightness(self.learning_rate, n_steps) > _STRAIGHT
-            for state in posterior.state
-        ]
-        if np.mean(straight) > 0.5:
+    def _judge(self, posterior, target, n_steps, patience, longer):
+        """Note whether training has come to its end, and warn where it followed the noise."""
+        states = posterior.state
+        early = 0 if longer else on_their_way(states, self.learning_rate, n_steps, patience)
+        if early:
             posterior.converged = False
             posterior.diagnostics["message"] = (
-                f"{sum(straight)} of {len(straight)} networks were still on their way when "
-                f"training ended after {posterior.n_iter} epochs: raise max_iter, or the learning "
-                f"rate, {self.learning_rate:g}."
+                f"{early} of {len(states)} networks were still on their way when training ended "
+                f"after {posterior.n_iter} epochs: raise max_iter, or the learning rate, "
+                f"{self.learning_rate:g}."
             )
+        elif (
+            target.n_noise
+            and any(len(state.held_out) for state in states)
+            and not any(state.bounced for state in states)
+        ):
+            noise = following_noise(target, posterior.particles)
+            if noise:
+                warn(noise)
 
     def _n_epochs(self, n):
         if self.max_iter != "auto":
@@ -236,6 +238,11 @@ class Ensemble(Engine):
                     f"validation_fraction={self.validation_fraction:g} leaves none of {n} rows to "
                     "train on; use early_stopping=False."
                 )
+            if count == 1:
+                warn(
+                    f"early stopping judges each network by 1 of {n} rows, which says next to "
+                    "nothing: raise validation_fraction, or use early_stopping=False."
+                )
             return [rng.permutation(n)[:count] for _ in range(m)]
         if not (self.out_of_bag and n_noise) or n == 1:
             return [np.array([], dtype=int)] * m
@@ -243,78 +250,39 @@ class Ensemble(Engine):
         return [folds[i % len(folds)] for i in range(m)]
 
 
-class Survivors:
-    """Networks that have not diverged, without dead ones unless all are dead.
+def epoch_of_stream(target, states, noise, batch_size, learning_rate, map):
+    """Train networks on the rows of a stream, with a constant learning rate.
 
     Parameters
     ----------
-    target : MLPTarget
+    target : TrainableNetwork
+        Of these rows alone.
     states : list of Training
-    particles : ndarray of shape (m, dim)
-        The networks.
-    dead : ndarray of bool, shape (m,)
-        Which of them are dead.
+        On all of the rows; they are left as they are.
+    noise : ndarray of shape (n_noise,) or None
+        The noise variances so far, in a regression.
+    batch_size : int, "auto" or None
     learning_rate : float
-        For messages.
+    map : callable
 
-    Attributes
-    ----------
-    states : list of Training
-        Without those that are left out.
-    particles : ndarray of shape (m_kept, dim)
-    counts : dict
-        ``n_dropped`` networks that were left out, and ``n_dead`` ones.
-
-    Raises
-    ------
-    FloatingPointError
-        If every network has diverged.
+    Returns
+    -------
+    kept : Survivors
+    noise : ndarray of shape (n_noise,), or None for classes
     """
-
-    def __init__(self, target, states, particles, dead, learning_rate):
-        finite = target.finite(particles)
-        finite &= [bool(np.isfinite(state.weights).all()) for state in states]
-        if not finite.any():
-            raise FloatingPointError(
-                f"every network diverged: use a smaller learning rate, below {learning_rate:g}, "
-                "or scale the features."
-            )
-        self.n, self.n_finite = len(states), int(finite.sum())
-        dead = dead & finite
-        self.all_dead = bool(dead.sum() == self.n_finite)
-        kept = finite if self.all_dead else finite & ~dead
-        self.states = [state for state, keep in zip(states, kept, strict=True) if keep]
-        self.particles = particles[kept]
-        self.counts = {"n_dropped": int(np.sum(~kept)), "n_dead": int(dead.sum())}
-        self.learning_rate = learning_rate
-
-    def report(self):
-        """Warn of networks that diverged, died or bounced."""
-        rate = f"use a smaller learning rate than {self.learning_rate:g}"
-        problems = []
-        if self.n_finite < self.n:
-            problems.append(
-                f"{self.n - self.n_finite} of {self.n} networks diverged and were left out: {rate}."
-            )
-        if n_dead := self.counts["n_dead"]:
-            who = (
-                "all networks died in training"
-                if self.all_dead
-                else f"{n_dead} of {self.n} networks died in training and were left out"
-            )
-            problems.append(
-                f"{who}: they put out the same for every row; {rate}, more hidden units, "
-                'activation="tanh", or scale the features.'
-            )
-        rises = [state.worst_loss / state.usual_loss for state in self.states if state.bounced]
-        if rises:
-            problems.append(
-                f"{len(rises)} of {self.n} networks bounced in training: their loss rose to "
-                f"{max(rises):.2g} times that of knowing nothing, and what they have come to since "
-                f"may be poor; {rate}, or scale the features."
-            )
-        for problem in problems:
-            warnings.warn(problem, ConvergenceWarning, stacklevel=3)
+    before = np.stack([target.trained(state) for state in states])
+    size = resolve_batch_size(batch_size, target.n_rows)
+    advance = partial(target.train, 1, size, learning_rate, _FOREVER, _FOREVER, 0.0)
+    states = list(map(advance, states))
+    particles = np.stack([target.trained(state) for state in states])
+    if target.n_noise:
+        # Rows are new when they come: the errors they meet are out of sample.
+        fit_for_it = before[target.finite(before)]
+        met = np.exp(target.out_of_bag_noise(fit_for_it, [states[0].rows] * len(fit_for_it)))
+        noise = met if noise is None else _MEMORY * noise + (1.0 - _MEMORY) * met
+        particles[:, target.n_weights :] = np.log(noise)
+    states, dead = judged_in_stream(target, states, particles)
+    return Survivors(target, states, particles, dead, learning_rate), noise
 
 
 def resolve_batch_size(batch_size, n):

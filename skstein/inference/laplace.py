@@ -42,6 +42,7 @@ class LaplaceDraws(Engine):
     """
 
     requires = ("score",)
+    needs_gaussian = True
     minibatch = None
     iterative = False
     _parameter_constraints = {

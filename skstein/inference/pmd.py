@@ -175,6 +175,8 @@ class PMD(Engine):
         self.whiten = whiten
         self.one_sided = one_sided
 
+    needs_gaussian = True
+
     @property
     def requires(self):
         if not isinstance(self.init, str):

@@ -73,6 +73,7 @@ class SteinPoints(Engine):
         **COORDINATES,
     }
     minibatch = None
+    needs_gaussian = True
 
     def __init__(
         self,

@@ -103,7 +103,7 @@ class SGHMC(Sampler):
     (2, 10, 17)
     """
 
-    requires = ("hamiltonian_steps", "resample", "scales")
+    requires = ("hamiltonian_steps", "resample", "scales", "score")
     _parameter_constraints = {
         "step_size": [Interval(Real, 0, None, closed="neither")],
         "thinning": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],

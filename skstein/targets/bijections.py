@@ -5,6 +5,7 @@ A bijection maps coordinates ``z`` in which an engine works to coordinates ``the
 """
 
 import numpy as np
+import scipy.sparse
 from scipy.linalg import solve_triangular
 
 
@@ -40,6 +41,12 @@ class Affine:
         self.offset, self.matrix, self.inverse_matrix = offset, matrix, inverse
         self._log_scales = np.log(np.abs(matrix.diagonal()))
         self._log_det = float(self._log_scales.sum())
+
+    @classmethod
+    def diagonal(cls, offset, scale):
+        """``theta = offset + scale * z``."""
+        matrix, inverse = (scipy.sparse.diags_array(d, format="csr") for d in (scale, 1 / scale))
+        return cls(offset, matrix, inverse)
 
     def forward(self, z):
         return self.offset + _times(z, self.matrix.T)

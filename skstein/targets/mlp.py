@@ -15,7 +15,8 @@ The likelihood of minibatches is scaled by n / B, which Tran, Tseng & Kohn leave
 algorithm 2.
 """
 
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -367,7 +368,7 @@ class MLPTarget(Target):
             Epochs without progress by ``tol`` on the rows held out after which nothing is done.
         tol : float
         state : Training
-            As `begin_training` or this method returned it; not to be used again.
+            As `begin_training` or this method returned it; it is left as it was.
 
         Returns
         -------
@@ -375,7 +376,7 @@ class MLPTarget(Target):
         """
         precision = (self.prior_share * self.initial_precision).astype(self.dtype)
         prior = precision, self.noise_shape, self.noise_scale
-        state = replace(state)
+        state = deepcopy(state)
         mover = state.weights, state.first, state.second, state.noise, state.done
         rest = self._compiled, float(learning_rate), int(n_steps), prior, state.rng
         if state.usual_loss is None:
@@ -558,20 +559,26 @@ class MLPTarget(Target):
         return theta
 
     def shortfall(self, theta, rows):
-        """By how many nats networks explain ``rows`` worse than a constant does, shape (m,).
+        """By how many nats networks explain ``rows`` worse than a constant does.
 
         Networks and constant alike have the noise variances that suit them best: those of particles
         may be honest ones, of rows that a network has not seen.
+
+        Returns
+        -------
+        shortfall : ndarray of shape (m,)
+        weight : float
+            Of these rows.
         """
+        weight = float(self.data[2][rows].sum(dtype=float))
         theta = np.concatenate([theta, self.constant()[None]])
         if self.n_noise:
             errors = np.array([self.squared_errors(particle, rows) for particle in theta])
-            weight = self.data[2][rows].sum(dtype=float)
             variance = np.maximum(errors / weight, self.noise_scale)
             value = -0.5 * weight * np.log(variance).sum(axis=1)
         else:
             value = self.log_likelihood(theta, rows) * len(rows) / self.n_rows
-        return np.nan_to_num(value[-1] - value[:-1], nan=np.inf)
+        return np.nan_to_num(value[-1] - value[:-1], nan=np.inf), weight
 
     def squared_errors(self, theta, rows=None):
         """Weighted sum of squared errors of each output for one particle, shape (n_outputs,)."""
@@ -646,51 +653,3 @@ class MLPTarget(Target):
             return self.outcome.log_density(np.moveaxis(outputs, 2, 0), y)
         heads = outputs, theta[:, None, self.n_weights :]
         return self.outcome.log_density(heads, y).sum(axis=2)
-
-
-class ScaledNetwork(Target):
-    """The weights of a network in units of given scales, with given noise: for generic engines.
-
-    Parameters
-    ----------
-    target : MLPTarget
-    scale : ndarray of shape (n_weights,)
-        What the weights are measured in.
-    log_noise : ndarray of shape (n_noise,)
-        Noise variances do not move: generic engines need many particles around a mode to know them.
-    batch_size : int or None
-        Rows of a plain minibatch; all rows for None.
-    """
-
-    def __init__(self, target, scale, log_noise, batch_size=None):
-        self.target, self.scale, self.log_noise = target, scale, log_noise
-        self.dim, self.n_rows = target.n_weights, target.n_rows
-        self.stochastic = batch_size is not None and batch_size < target.n_rows
-        self.batch_size = batch_size if self.stochastic else None
-
-    @property
-    def names(self):
-        return self.target.names[: self.dim]
-
-    def forward(self, z):
-        """Particles of the whole network."""
-        noise = np.broadcast_to(self.log_noise, (len(z), len(self.log_noise)))
-        return np.concatenate([self.scale * z, noise], axis=1)
-
-    def inverse(self, theta):
-        """Weights in units of the scales."""
-        return theta[:, : self.dim] / self.scale
-
-    def log_density(self, z):
-        return self.target.log_density(self.forward(z))
-
-    def score(self, z, rows=None):
-        return self.scale * self.target.score(self.forward(z), rows)[:, : self.dim]
-
-    def log_density_and_score(self, z):
-        value, score = self.target.log_density_and_score(self.forward(z))
-        return value, self.scale * score[:, : self.dim]
-
-    def sample_start(self, rng, m):
-        """Untrained networks, shape (m, dim)."""
-        return self.inverse(self.target.sample_initial(rng, m))

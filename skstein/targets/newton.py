@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
@@ -255,9 +254,4 @@ def gaussian_bijection(mode, hessian):
             "search for its mode ended: the posterior is improper or flat in some direction; use "
             "a proper prior, or another starting point."
         ) from None
-    scale = 1 / np.sqrt(curvature)
-    return Affine(
-        mode,
-        scipy.sparse.diags_array(scale, format="csr"),
-        scipy.sparse.diags_array(1 / scale, format="csr"),
-    )
+    return Affine.diagonal(mode, 1 / np.sqrt(curvature))

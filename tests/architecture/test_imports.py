@@ -115,6 +115,11 @@ ROWS = {
         "skstein._random",
         "skstein.targets.minibatch",
     ),
+    "skstein.inference.staged": (
+        *ENGINE,
+        "skstein.targets.scaled_network",
+        "skstein.targets.subspace",
+    ),
     "skstein.samplers": (
         "sklearn.base",
         "sklearn.exceptions",

@@ -1,0 +1,271 @@
+"""Inference in two stages: networks are trained, and an engine goes on from there.
+
+The posterior of a network has so many modes that no chain crosses between them. So networks are
+trained from starts of their own, and what follows spreads particles around each of them, or nothing
+does. The second engine works where it can:
+
+- on the network itself, if it asks for more than other densities offer, as chains that draw prior
+  precisions do;
+- otherwise in weights divided by what a network's curvature says of their size, with the noise
+  variances that training has left (`ScaledNetwork`): there any engine does that moves particles by
+  scores;
+- or, with ``subspace="curve"``, in the plane through two networks and the middle of a curve of good
+  networks between them, whitened and checked as any density of a few coordinates
+  (`skstein.inference.curve`).
+
+Particles that explain the rows worse than a constant does are left out at the end, whoever made
+them (`_survivors.py`).
+"""
+
+from functools import partial
+
+import numpy as np
+
+from .._validation import HasMethods, StrOptions
+from ..targets import Affine, supports
+from ..targets.scaled_network import ScaledNetwork
+from ..targets.subspace import Subspace, curve_plane
+from ._check import stein_residuals
+from ._infer import Progress, approximate
+from ._survivors import without_failures
+from .base import Engine, as_engine, warn
+from .curve import curve_middle
+from .ensemble import Ensemble
+
+_AFFORDED = 0.05  # of the row gradients of training, for densities and scores of the particles
+
+
+def works_in_scaled_weights(engine, target):
+    """Whether an engine asks for no more than `ScaledNetwork` offers, of whatever network."""
+    scaled = _scaled(target)
+    return all(supports(scaled, part) for part in engine.requires)
+
+
+def _scaled(target):
+    return ScaledNetwork(target, np.ones(target.n_weights), np.zeros(target.n_noise))
+
+
+class Trained(Engine):
+    """Networks are trained, and an engine goes on from there.
+
+    How it works, and when not to trust it: :doc:`/methods/neural_networks`.
+
+    Parameters
+    ----------
+    training : engine, default=None
+        What trains networks, and leaves them in its posterior's ``state``; ``Ensemble()`` for None.
+    then : engine, default=None
+        What goes on from the networks; None for nothing.
+    subspace : "curve" or None, default=None
+        "curve": go on in a plane through two networks, with the defaults that engines have for
+        other densities.
+
+    Raises
+    ------
+    ValueError
+        If ``then`` needs what the target does not offer, or more than the weights of a whole
+        network allow.
+    FloatingPointError
+        If every network diverges, or one of the two of ``subspace="curve"`` diverges or dies.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If particles explain the rows worse than a constant does; they are left out, unless all do.
+
+    Notes
+    -----
+    The posterior's ``state`` is that of the networks, which can be trained further, and its
+    ``whitening`` divides weights by their sizes. Log densities and scores are there where they are
+    cheap beside training.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein import infer
+    >>> from skstein.inference import SVGD, Ensemble, Trained
+    >>> from skstein.targets import MLPTarget
+    >>> X = np.linspace(-1, 1, 50)[:, None]
+    >>> target = MLPTarget(X, np.sin(3 * X[:, 0]), hidden_layer_sizes=(5,))
+    >>> engine = Trained(Ensemble(4, max_iter=300), SVGD(4, max_iter=20))
+    >>> infer(target, engine, random_state=0)
+    ParticlePosterior(4 particles, 17 coordinates)
+    """
+
+    _parameter_constraints = {
+        "training": [None, HasMethods("run")],
+        "then": [None, HasMethods("run")],
+        "subspace": [None, StrOptions({"curve"})],
+    }
+    gaussian = False
+
+    def __init__(self, training=None, then=None, *, subspace=None):
+        self.training = training
+        self.then = then
+        self.subspace = subspace
+
+    @property
+    def requires(self):
+        return (*self._training.requires, "initial_precision", "scales", "shortfall")
+
+    @property
+    def name(self):
+        return self.last.name
+
+    @property
+    def last(self):
+        """The engine of the last stage."""
+        return self._training if self.then is None else as_engine(self.then)
+
+    @property
+    def _training(self):
+        return Ensemble() if self.training is None else as_engine(self.training)
+
+    def check(self, target):
+        super().check(target)
+        self._training.check(target)
+        engine = self.last
+        if self.subspace is not None:
+            if self.then is None:
+                raise ValueError(
+                    'subspace="curve" needs an engine to find the posterior in it, such as '
+                    'inference="ksd-mcmc"; got an ensemble.'
+                )
+            flat = np.zeros((2 + target.n_noise, target.dim))
+            engine.check(Subspace(target, flat[0], flat))
+        elif engine.needs_gaussian:
+            raise ValueError(
+                f"{engine.name} is lost among the {target.dim} coordinates of a network: use "
+                'subspace="curve", where it has a few, or another engine.'
+            )
+        elif self.then is not None:
+            scaled = _scaled(target)
+            engine.check(scaled if works_in_scaled_weights(engine, target) else target)
+
+    def n_rounds(self, target):
+        rounds = [self._training.n_rounds(target)]
+        if self.then is not None:
+            rounds.append(self.last.n_rounds(target))
+        return None if None in rounds else sum(rounds)
+
+    def run(self, target, rng, *, init=None, map=map, callback=None):
+        stages = _Stages(callback, self.n_rounds(target))
+
+        def useful(posterior):
+            return without_failures(target, posterior, weighted=self.subspace is not None)
+
+        called = stages.callback(0, lambda posterior: useful(posterior)[0])
+        posterior = start = self._training.run(target, rng, init=init, map=map, callback=called)
+        scale = None
+        if self.then is not None and not stages.stopped:
+            run, forward, scale = self._second(target, start, rng, map)
+            if forward is None:  # it leaves where training ended, and does not lean on that
+                start.converged = True
+                start.diagnostics.pop("message", None)
+
+            def whole(posterior):
+                return _as_networks(posterior, start, forward, target.names)
+
+            called = stages.callback(start.n_iter, lambda posterior: useful(whole(posterior))[0])
+            posterior = whole(run(callback=called))
+        posterior, failure = useful(posterior)
+        if failure is not None:
+            warn(failure)
+        if self.subspace is None:
+            if scale is None:
+                scale = _typical_scale(target, start.particles, rng.spawn(1)[0])
+            posterior.whitening = _in_units_of(scale, target)
+            if len(posterior) <= _AFFORDED * len(start.state) * start.n_iter:
+                _score(posterior, target)
+        return posterior
+
+    def _second(self, target, start, rng, map):
+        """How the second engine is run, what takes its particles to networks, and their scales."""
+        theta, engine = start.particles, self.last
+        if self.subspace is not None:
+            if len(theta) < 2 or start.diagnostics["n_dead"]:
+                raise FloatingPointError(
+                    'subspace="curve" needs two trained networks, of which one or both diverged or '
+                    "died: use a smaller learning rate, more hidden units, "
+                    'activation="tanh", or scale the features.'
+                )
+            middle = curve_middle(target, theta[0], theta[1], rng)
+            plane = Subspace(target, *curve_plane(theta[0], middle, theta[1], target.n_weights))
+            part = rng.spawn(1)[0]
+
+            def run(callback):
+                return approximate(plane, engine, part, map, Progress(engine.name, callback))
+
+            return run, plane.forward, None
+        if not works_in_scaled_weights(engine, target):
+            return partial(engine.run, target, rng, init=theta, map=map), None, None
+        scale = _typical_scale(target, theta, rng)
+        noise = theta[0, target.n_weights :]
+        working = ScaledNetwork(target, scale, noise, engine.batch_size)
+        run = partial(engine.run, working, rng, init=working.inverse(theta), map=map)
+        return run, working.forward, scale
+
+
+class _Stages:
+    """One callback for both stages, which counts rounds and iterations through."""
+
+    def __init__(self, callback, total):
+        self._callback, self._total = callback, total
+        self._done, self.stopped = 0, False
+
+    def callback(self, n_before, finish):
+        """That of a stage, after so many iterations; ``finish`` makes its posteriors whole."""
+
+        def called(iteration, total, make_posterior, info):
+            self._done += 1
+            if self._callback is not None:
+                total = max(self._done + 1, total) if self._total is None else self._total
+                info = {**info, "n_iter": n_before + iteration}
+                self.stopped = self._callback(
+                    self._done, total, lambda: finish(make_posterior()), info
+                )
+            return self.stopped
+
+        return called
+
+
+def _as_networks(posterior, start, forward, names):
+    """What the second engine found, as networks, after the iterations of both stages."""
+    changes = {} if forward is None else {"scores": None, "whitening": None}
+    return posterior._with(
+        particles=posterior.particles if forward is None else forward(posterior.particles),
+        names=names,
+        n_iter=start.n_iter + posterior.n_iter,
+        diagnostics=posterior.diagnostics | start.diagnostics,
+        converged=posterior.converged and start.converged,
+        state=start.state,
+        **changes,
+    )
+
+
+def _typical_scale(target, theta, rng):
+    """Standard deviation that each weight would have on its own, the mean over networks."""
+    precision = target.initial_precision
+    return np.mean([target.scales(row, precision, rng) for row in theta], axis=0)
+
+
+def _in_units_of(scale, target):
+    """From weights in units of ``scale``, and noise in those of its posterior, to networks."""
+    noise = 1.0 / np.sqrt(target.noise_shape + 0.5 * target.total_weight)
+    return Affine.diagonal(np.zeros(target.dim), np.append(scale, np.full(target.n_noise, noise)))
+
+
+def _score(posterior, target):
+    """Fill in log densities and scores, and how well they fulfil Stein's identities."""
+    theta = posterior.particles
+    if posterior.scores is None:
+        posterior.log_densities, posterior.scores = target.log_density_and_score(theta)
+    elif posterior.log_densities is None:
+        posterior.log_densities = target.log_density(theta)
+    z = posterior.whitening.inverse(theta)
+    score = posterior.whitening.pull_score(z, posterior.scores)
+    residuals = stein_residuals(z, score, posterior.weights)
+    posterior.diagnostics |= {
+        "stein_mean_residual": residuals.mean,
+        "stein_spread_residual": residuals.spread,
+    }

@@ -1,0 +1,53 @@
+"""The weights of a network as a density for engines that know nothing of networks."""
+
+import numpy as np
+
+from .base import Target
+
+
+class ScaledNetwork(Target):
+    """The weights of a network in units of given scales, with given noise: for generic engines.
+
+    Parameters
+    ----------
+    target : MLPTarget
+    scale : ndarray of shape (n_weights,)
+        What the weights are measured in.
+    log_noise : ndarray of shape (n_noise,)
+        Noise variances do not move: generic engines need many particles around a mode to know them.
+    batch_size : int or None
+        Rows of a plain minibatch; all rows for None.
+    """
+
+    def __init__(self, target, scale, log_noise, batch_size=None):
+        self.target, self.scale, self.log_noise = target, scale, log_noise
+        self.dim, self.n_rows = target.n_weights, target.n_rows
+        self.stochastic = batch_size is not None and batch_size < target.n_rows
+        self.batch_size = batch_size if self.stochastic else None
+
+    @property
+    def names(self):
+        return self.target.names[: self.dim]
+
+    def forward(self, z):
+        """Particles of the whole network."""
+        noise = np.broadcast_to(self.log_noise, (len(z), len(self.log_noise)))
+        return np.concatenate([self.scale * z, noise], axis=1)
+
+    def inverse(self, theta):
+        """Weights in units of the scales."""
+        return theta[:, : self.dim] / self.scale
+
+    def log_density(self, z):
+        return self.target.log_density(self.forward(z))
+
+    def score(self, z, rows=None):
+        return self.scale * self.target.score(self.forward(z), rows)[:, : self.dim]
+
+    def log_density_and_score(self, z):
+        value, score = self.target.log_density_and_score(self.forward(z))
+        return value, self.scale * score[:, : self.dim]
+
+    def sample_start(self, rng, m):
+        """Untrained networks, shape (m, dim)."""
+        return self.inverse(self.target.sample_initial(rng, m))
