@@ -45,6 +45,7 @@ ESTIMATOR = (
     "skstein._estimator",
     "skstein._jit.predict",
     "skstein._parallel",
+    "skstein._prediction",
     "skstein._random",
     "skstein._validation",
     "skstein.diagnostics",
@@ -71,6 +72,7 @@ ROWS = {
     "skstein._classes": (),
     "skstein._columns": ("skstein._blocks",),
     "skstein._probe": (),
+    "skstein._quantiles": ("skstein._blocks",),
     # Parameter objects, and what is learnt from arrays alone.
     "skstein.diagnostics": (),
     "skstein.kernels": ("sklearn.base", "skstein._jit"),
@@ -81,10 +83,11 @@ ROWS = {
         "sklearn.exceptions",
         "sklearn.utils",
         "skstein._jit",
+        "skstein._validation",
         "skstein.kernels",
     ),
     # What is observed knows neither designs nor networks nor engines.
-    "skstein.outcomes": ("skstein._blocks", "skstein._jit", "skstein._validation"),
+    "skstein.outcomes": ("skstein._jit", "skstein._quantiles", "skstein.priors"),
     # A target knows neither engines nor scikit-learn.
     "skstein.targets": (
         "skstein._blocks",
@@ -98,6 +101,7 @@ ROWS = {
         "pandas",
         "skstein._blocks",
         "skstein._containers",
+        "skstein._quantiles",
         "skstein._random",
         "skstein._validation",
         "skstein.metrics",
@@ -133,6 +137,15 @@ ROWS = {
         "skstein.__version__",
         "skstein._callbacks",
         "skstein.inference._infer",
+    ),
+    # Predictions know outcomes through their estimator, and nothing of fits.
+    "skstein._prediction": (
+        "sklearn.base",
+        "sklearn.utils",
+        "skstein._blocks",
+        "skstein._parallel",
+        "skstein._random",
+        "skstein._validation",
     ),
     # Estimators know engines by name, but for those that are made of one.
     "skstein.linear_model": ESTIMATOR,
@@ -170,7 +183,6 @@ ROWS = {
         "sklearn.utils",
         "skstein._containers",
         "skstein._random",
-        "skstein.outcomes",
         "skstein.predictive",
     ),
     "skstein.plotting": (
@@ -178,6 +190,7 @@ ROWS = {
         "sklearn.base",
         "sklearn.pipeline",
         "sklearn.utils",
+        "skstein._validation",
         "skstein.kernels",
         "skstein.posterior",
         "skstein.predictive",
