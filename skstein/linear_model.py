@@ -255,15 +255,11 @@ class _BayesianLinearModel(BayesianEstimator):
         intercept = rows[:, :, 0] if first else np.zeros(rows.shape[:2])
         return intercept, rows[:, :, first:]
 
-    def _predictors(self, X, theta):
-        """Linear predictors of the rows of X under every particle, shape (n, m, k)."""
-        intercept, coef = self._unpack(theta)
+    def _heads(self, X, theta):
+        intercept, coef = (values.swapaxes(0, 1) for values in self._unpack(theta))
         predictors = X @ coef.reshape(-1, self.n_features_in_).T
         predictors += intercept.ravel()
-        return predictors.reshape(X.shape[0], *intercept.shape)
-
-    def _heads(self, X, theta):
-        predictors = np.moveaxis(self._predictors(X, theta), 2, 0)
+        predictors = predictors.reshape(X.shape[0], *intercept.shape).swapaxes(0, 1)
         if not self._outcome.extra:
             return predictors
         first = len(predictors) * (int(self._scaling.fit_intercept) + self.n_features_in_)

@@ -5,11 +5,13 @@ posterior leaves uncertain: means and quantiles are those of the probability ove
 """
 
 import numpy as np
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import log_softmax, logsumexp
 
-from .._jit.predict import log_mean_proba, mean_entropy
 from .._quantiles import weighted_quantile
 from .base import Canonical, Outcome
+
+_SMALL = 1e-3  # below it a probability loses digits as the complement of the other one
+_UNDERFLOW = 1e-290  # below it an average of probabilities loses digits to subnormal numbers
 
 
 class ClassOutcome(Outcome):
@@ -22,59 +24,93 @@ class ClassOutcome(Outcome):
     unit = "nats"
 
     def logits(self, eta):
-        """Log-odds of the second of two classes, (n, m), or unnormalised log probabilities.
+        """Log-odds of the second of two classes, (1, n, m), or unnormalised log probabilities.
 
-        The latter are of shape (n, m, n_classes).
+        The latter are of shape (n_classes, n, m).
         """
-        return eta[0] if len(eta) == 1 else np.moveaxis(np.asarray(eta), 0, -1)
+        return np.asarray(eta)
 
     def log_proba(self, eta, weights):
-        """Logarithm of the averaged probability of each class, exact in the tails."""
-        return log_mean_proba(self.logits(eta), weights)
+        """Logarithm of the averaged probabilities, (n, n_classes), exact in the tails."""
+        logits = self.logits(eta)
+        if len(logits) == 1:
+            second = _sigmoid(logits[0]) @ weights
+            first = 1.0 - second
+            few = first < _SMALL
+            first[few] = _sigmoid(-logits[0, few]) @ weights
+            proba = np.stack([first, second], axis=1)
+        else:
+            proba = (_softmax(logits) @ weights).T
+        with np.errstate(divide="ignore"):
+            log_proba = np.log(proba)
+        faint = (proba < _UNDERFLOW).any(axis=1)
+        if faint.any():
+            log_parts = log_softmax(_of_every_class(logits[:, faint]), axis=0)
+            log_proba[faint] = logsumexp(log_parts, axis=2, b=weights).T
+        # Weights sum to 1 up to rounding only, and a probability must not pass 1.
+        return log_proba - np.logaddexp.reduce(log_proba, axis=1, keepdims=True)
 
     def log_predictive(self, eta, weights, y):
         return self.log_proba(eta, weights)[np.arange(len(y)), y]
 
     def log_density_by_particle(self, eta, y):
         """Log probability of each observed class under each particle, shape (n, m)."""
-        logits = self.logits(eta)
-        if logits.ndim == 2:
-            logits = np.stack([np.zeros_like(logits), logits], axis=2)
-        return np.take_along_axis(log_softmax(logits, axis=2), y[:, None, None], axis=2)[:, :, 0]
+        log_proba = log_softmax(_of_every_class(self.logits(eta)), axis=0)
+        return log_proba[y, np.arange(len(y))]
 
     def expected(self, eta):
         """Class probabilities of each particle, shape (n, m, n_classes)."""
-        logits = self.logits(eta)
-        if logits.ndim == 2:
-            return np.stack([expit(-logits), expit(logits)], axis=2)
-        return softmax(logits, axis=2)
+        return np.moveaxis(self._probabilities(eta), 0, 2)
+
+    def _probabilities(self, eta):
+        return _softmax(_of_every_class(self.logits(eta)))
 
     def std(self, eta, weights):
         """Standard deviation of each probability over the particles, shape (n, n_classes)."""
-        by_particle = np.moveaxis(self.expected(eta), 1, -1)
-        mean = by_particle @ weights
-        return np.sqrt(np.square(by_particle - mean[..., None]) @ weights)
+        proba = self._probabilities(eta)
+        mean = proba @ weights
+        return np.sqrt(np.square(proba - mean[..., None]) @ weights).T
 
     def quantiles(self, eta, weights, q):
         """Quantiles of each probability, of shape (n, n_classes, n_quantiles)."""
-        by_particle = np.moveaxis(self.expected(eta), 1, 0)
-        return np.moveaxis(weighted_quantile(by_particle, weights, q), 0, -1)
+        return weighted_quantile(np.moveaxis(self._probabilities(eta), 2, 0), weights, q).T
 
     def sample(self, eta, rng):
         """A class under each particle, by its position, shape (n, m)."""
-        cumulative = np.cumsum(self.expected(eta), axis=2)[:, :, :-1]
-        uniform = rng.random(cumulative.shape[:2])
-        return np.sum(uniform[:, :, None] > cumulative, axis=2)
+        cumulative = np.cumsum(self._probabilities(eta), axis=0)[:-1]
+        return np.sum(rng.random(cumulative.shape[1:]) > cumulative, axis=0)
 
     def uncertainty(self, eta, weights):
         """The particles' entropies, averaged, and what the averaged one has beyond, (n, 2)."""
-        logits = self.logits(eta)
-        log_proba = log_mean_proba(logits, weights)
-        proba = np.exp(log_proba)
-        total = -np.sum(proba * np.where(proba > 0.0, log_proba, 0.0), axis=1)
-        aleatoric = mean_entropy(logits, weights)
+        log_proba = self.log_proba(eta, weights)
+        total = _entropy(log_proba.T)
+        aleatoric = _entropy(_of_every_class(self.logits(eta))) @ weights
         # Rounding alone can turn the order round where all particles agree.
         return np.column_stack([aleatoric, np.maximum(total - aleatoric, 0.0)])
+
+
+def _sigmoid(z):
+    with np.errstate(over="ignore"):
+        return 1.0 / (1.0 + np.exp(-z))
+
+
+def _softmax(logits):
+    proba = np.exp(logits - logits.max(axis=0))
+    proba /= proba.sum(axis=0)
+    return proba
+
+
+def _of_every_class(logits):
+    """Unnormalised log probabilities, (n_classes, n, m), of two classes too."""
+    return np.concatenate([np.zeros_like(logits), logits]) if len(logits) == 1 else logits
+
+
+def _entropy(logits):
+    """Entropy of classes whose unnormalised log probabilities are along the first axis."""
+    logits = logits - logits.max(axis=0)
+    proba = np.exp(logits)
+    total = proba.sum(axis=0)
+    return np.log(total) - np.sum(proba * np.maximum(logits, -1e3), axis=0) / total
 
 
 class Bernoulli(Canonical, ClassOutcome):

@@ -76,6 +76,5 @@ class Probit(ClassOutcome):
         )
 
     def logits(self, eta):
-        if self.n_predictors == 1:
-            return log_ndtr(eta[0]) - log_ndtr(-eta[0])
-        return log_ndtr(super().logits(eta))
+        eta = super().logits(eta)
+        return log_ndtr(eta) - log_ndtr(-eta) if len(eta) == 1 else log_ndtr(eta)
