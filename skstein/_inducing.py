@@ -12,9 +12,9 @@ What is said of ``e`` on the training rows makes the approximation; with noise v
 - "vfe" takes the expected log likelihood, so that ``log p`` of a row falls by ``Var e / (2 s)``.
 
 In all three the posterior of v is normal, with precision ``R'R`` and mean ``R^-1 h``, R triangular,
-and it stays so under a mirror step of any size. A step is a QR decomposition, of the triangle that
-is there with the rows of the batch below it: the precision itself, whose condition number is that
-of R squared, is never formed, and tiny noise does no harm. Predictions are
+and it stays so under a mirror step of any size. A step is a QR decomposition, of the rows of the
+batch with the triangle that is there below them: the precision itself, whose condition number is
+that of R squared, is never formed, and tiny noise does no harm. Predictions are
 
     mean = (R^-T a)'h,    variance = k(x, x) - |a|^2 + |R^-T a|^2.
 
@@ -154,7 +154,7 @@ class InducingPosterior:
             block = np.vstack([a, y[rows].T])
             block *= np.sqrt(count / variance)
             triangle = _stacked(triangle, block.T)
-        # Rows of small weight keep their digits below rows of large weight only.
+        # Rows of small weight keep their digits only below those of large weight.
         if keep > 0.0:
             before = np.sqrt(keep) * np.hstack([self.precision_root, self.shift])
             triangle = _stacked(triangle, before, m)
