@@ -72,7 +72,8 @@ class Trained(Engine):
     -----
     ConvergenceWarning
         If particles explain the rows worse than a constant does; they are left out, unless all do.
-        If ``then`` works on the network itself, and its particles have left the posterior.
+        If ``then`` works on the network itself, and its particles are not spread as the posterior
+        is.
 
     Notes
     -----
@@ -182,9 +183,9 @@ class Trained(Engine):
             if leaves and shrinkage:
                 size = "small" if shrinkage > 0.0 else "large"
                 warn(
-                    f"{self.name}: the particles have left the posterior: by Stein's identities "
-                    f"standard deviations are about {abs(shrinkage):.0%} too {size} on average. "
-                    "Use a smaller step_size, or a larger minibatch."
+                    f"{self.name}: the networks are not spread as their posterior is: by Stein's "
+                    f"identities standard deviations are about {abs(shrinkage):.0%} too {size} on "
+                    "average. Use a smaller step_size, a larger minibatch, or more draws."
                 )
         return posterior
 
@@ -270,12 +271,10 @@ def _judge(posterior, target, affordable):
     Where it is ``affordable``, log densities and scores are filled in; without scores it is 0.
 
     Residuals of single weights tell little: weights are far apart from one mode to the next, and
-    there the posterior is known by a few draws. The average over all of them is as good as for
-    other posteriors, and so is the rule of `stein_residuals` for it. On Boston housing, yacht and
-    energy the defaults came to 0.3 standard errors at most, with one of 0.04 where noise is
-    ordinary; steps of ten times the default's size to 9, and a test log likelihood of -2.43 in
-    place of -2.27. What stays where training ended, as an ensemble does, is no posterior of the
-    weights in the first place.
+    there the posterior is known by a few draws. The average over all weights is as good as in other
+    posteriors, and so is the rule of `stein_residuals` for it: :doc:`/methods/neural_networks` has
+    what it was measured on. What stays where training ended, as an ensemble does, is not meant to
+    be the posterior of the weights.
     """
     theta = posterior.particles
     if affordable and posterior.scores is None:

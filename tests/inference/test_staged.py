@@ -296,7 +296,7 @@ class Normal(Engine):
 
 
 @pytest.mark.parametrize(("factor", "size"), [(0.5, "small"), (1.0, None), (1.5, "large")])
-def test_particles_that_have_left_the_posterior_are_warned_of(factor, size, rng):
+def test_networks_that_are_not_spread_as_their_posterior_are_warned_of(factor, size, rng):
     """By Stein's identity, of weights whose posterior is normal: variances are off by 1 - f^2."""
     X = rng.normal(size=(300, 30))
     y = X[:, 0] + rng.normal(size=300)
@@ -305,7 +305,9 @@ def test_particles_that_have_left_the_posterior_are_warned_of(factor, size, rng)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
-    told = [str(one.message) for one in caught if "have left the posterior" in str(one.message)]
+    told = [
+        str(one.message) for one in caught if "not spread as their posterior" in str(one.message)
+    ]
     assert len(told) == (size is not None)
     assert size is None or f"too {size} on average" in told[0]
     spread = model.posterior_.diagnostics["stein_spread_residual"][:-1].mean()
