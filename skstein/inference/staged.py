@@ -30,7 +30,6 @@ from ._infer import Progress, approximate
 from ._survivors import without_failures
 from .base import Engine, as_engine, warn
 from .curve import curve_middle
-from .ensemble import Ensemble
 
 _AFFORDED = 0.05  # of the row gradients of training, for densities and scores of the particles
 
@@ -52,8 +51,8 @@ class Trained(Engine):
 
     Parameters
     ----------
-    training : engine, default=None
-        What trains networks, and leaves them in its posterior's ``state``; ``Ensemble()`` for None.
+    training : engine
+        What trains networks, and leaves them in its posterior's ``state``, such as `Ensemble`.
     then : engine, default=None
         What goes on from the networks; None for nothing.
     subspace : "curve" or None, default=None
@@ -95,13 +94,13 @@ class Trained(Engine):
     """
 
     _parameter_constraints = {
-        "training": [None, HasMethods("run")],
+        "training": [HasMethods("run")],
         "then": [None, HasMethods("run")],
         "subspace": [None, StrOptions({"curve"})],
     }
     gaussian = False
 
-    def __init__(self, training=None, then=None, *, subspace=None):
+    def __init__(self, training, then=None, *, subspace=None):
         self.training = training
         self.then = then
         self.subspace = subspace
@@ -121,7 +120,7 @@ class Trained(Engine):
 
     @property
     def _training(self):
-        return Ensemble() if self.training is None else as_engine(self.training)
+        return as_engine(self.training)
 
     def check(self, target):
         super().check(target)
