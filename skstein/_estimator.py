@@ -59,7 +59,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
     """Base class: parameters that may be names, and inference."""
 
     # Parameters that may be a name, and what turns the name into an instance with its defaults.
-    _named_parameters = {"inference": resolve_engine}
+    _named_parameters: dict = {"inference": resolve_engine}
 
     def set_params(self, **params):
         """Set the parameters of this estimator and of what it contains.

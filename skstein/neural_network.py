@@ -36,7 +36,12 @@ from ._validation import (
 )
 from .inference import ENGINES, Ensemble, Trained, resolve_engine
 from .inference._network import NETWORK_ENGINES
-from .inference.ensemble import automatic_epochs, epoch_of_stream, resolve_batch_size
+from .inference.ensemble import (
+    automatic_epochs,
+    epoch_of_stream,
+    resolve_batch_size,
+    untrained,
+)
 from .inference.staged import works_in_scaled_weights
 from .outcomes import Bernoulli, Categorical, Normal
 from .posterior import ParticlePosterior
@@ -227,26 +232,13 @@ class _BayesianMLP(BayesianEstimator):
         """One epoch of the networks on further rows; nothing changes if it fails."""
         weight = getattr(self, "_stream_weight", 0.0) + float(sample_weight.sum())
         target = make_target(prior_share=float(sample_weight.sum()) / weight)
-        rows = np.arange(target.n_rows)
-        if hasattr(self, "_networks"):
-            states = [
-                replace(state, rows=rows, usual_loss=None, worst_loss=0.0)
-                for state in self._networks
-            ]
-        else:
-            rng = as_generator(self.random_state)
-            states = [
-                target.begin_training(theta, rows, [], generator)
-                for theta, generator in zip(
-                    target.sample_initial(rng, self.n_networks),
-                    rng.spawn(self.n_networks),
-                    strict=True,
-                )
-            ]
+        networks = getattr(self, "_networks", None)
+        if networks is None:
+            networks = untrained(target, self.n_networks, as_generator(self.random_state))
         with one_thread(), np.errstate(over="ignore", invalid="ignore"):
             kept, noise = epoch_of_stream(
                 target,
-                states,
+                networks,
                 getattr(self, "_stream_noise", None),
                 self.batch_size,
                 self.learning_rate_init,

@@ -1,12 +1,17 @@
 """The posterior: weighted particles, and what was learnt on the way to them."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from ._containers import make_container, variables_of
+from ._probe import Probe
 from ._quantiles import weighted_quantile
 from ._random import as_generator
 from ._validation import check_count
 from .metrics import ksd
+from .protocols import Array, Bijection
 from .targets.base import as_names
 from .targets.bijections import Chain
 
@@ -54,16 +59,16 @@ class ParticlePosterior:
         particles,
         weights=None,
         *,
-        names=None,
-        log_densities=None,
-        scores=None,
-        history=None,
-        diagnostics=None,
-        n_iter=1,
-        converged=True,
-        whitening=None,
-        probe=None,
-        state=None,
+        names: Sequence[str] | None = None,
+        log_densities: Array | None = None,
+        scores: Array | None = None,
+        history: dict[str, Array] | None = None,
+        diagnostics: dict[str, Any] | None = None,
+        n_iter: int = 1,
+        converged: bool = True,
+        whitening: Bijection | None = None,
+        probe: Probe | None = None,
+        state: Any = None,
     ):
         self.particles = np.ascontiguousarray(particles, dtype=float)
         m, dim = self.particles.shape
@@ -88,16 +93,16 @@ class ParticlePosterior:
     def __len__(self):
         return len(self.particles)
 
-    def mean(self):
+    def mean(self) -> Array:
         """Posterior mean, shape (dim,)."""
         return self.weights @ self.particles
 
-    def cov(self):
+    def cov(self) -> Array:
         """Posterior covariance, shape (dim, dim)."""
         centred = self.particles - self.mean()
         return centred.T @ (self.weights[:, None] * centred)
 
-    def std(self):
+    def std(self) -> Array:
         """Posterior standard deviations, shape (dim,)."""
         centred = self.particles - self.mean()
         # In units of the largest deviation, the squares neither overflow nor underflow.
@@ -105,7 +110,7 @@ class ParticlePosterior:
         unit[unit == 0.0] = 1.0
         return unit * np.sqrt(self.weights @ (centred / unit) ** 2)
 
-    def quantile(self, q):
+    def quantile(self, q) -> Array:
         """Posterior quantiles of each coordinate.
 
         Parameters
@@ -123,7 +128,7 @@ class ParticlePosterior:
         result = weighted_quantile(self.particles, self.weights, probabilities)
         return result[0] if np.ndim(q) == 0 else result
 
-    def expect(self, function):
+    def expect(self, function: Callable) -> Array:
         """Posterior mean of ``function(particles)``, whose first axis runs over particles."""
         values = np.asarray(function(self.particles))
         if values.ndim == 0 or len(values) != len(self):
@@ -133,7 +138,7 @@ class ParticlePosterior:
             )
         return np.tensordot(self.weights, values, axes=1)
 
-    def sample(self, n_samples, random_state=None):
+    def sample(self, n_samples: int, random_state=None) -> Array:
         """Draw particles with replacement, by weight.
 
         Parameters
@@ -154,7 +159,7 @@ class ParticlePosterior:
         rng = as_generator(random_state)
         return self.particles[rng.choice(len(self), size=n_samples, p=self.weights)]
 
-    def thin(self, n_particles):
+    def thin(self, n_particles: int) -> "ParticlePosterior":
         """A posterior of ``n_particles`` evenly chosen particles with equal weights.
 
         The choice is systematic in the order of the particles and never random.
@@ -184,7 +189,7 @@ class ParticlePosterior:
             state=None,
         )
 
-    def ksd(self, kernel=None):
+    def ksd(self, kernel=None) -> float:
         """Kernel Stein discrepancy between the particles and the target, in whitened coordinates.
 
         It measures how well the particles stand for the parts of the posterior that they visit; it
@@ -294,7 +299,7 @@ class ParticlePosterior:
         cumulative = np.cumsum(self.weights)
         return np.minimum(np.searchsorted(cumulative, positions * cumulative[-1]), len(self) - 1)
 
-    def pushed(self, bijection, names=None):
+    def pushed(self, bijection: Bijection, names=None) -> "ParticlePosterior":
         """The same posterior in the coordinates ``bijection.forward(particles)``.
 
         Parameters
@@ -322,7 +327,7 @@ class ParticlePosterior:
             probe=None if self.probe is None else self.probe.pushed(bijection),
         )
 
-    def pulled(self, bijection):
+    def pulled(self, bijection: Bijection) -> "ParticlePosterior":
         """The same particles and log densities before ``bijection``; the inverse of `pushed`.
 
         Parameters
@@ -347,5 +352,5 @@ class ParticlePosterior:
             state=self.state,
         )
 
-    def _with(self, **changes):
+    def _with(self, **changes) -> "ParticlePosterior":
         return ParticlePosterior(**{**vars(self), **changes})

@@ -155,16 +155,6 @@ class TrainableNetwork(Protocol):
         Precision of each weight before anything is learnt.
     """
 
-    n_weights: int
-    n_noise: int
-    n_outputs: int
-    total_weight: float
-    noise_shape: float
-    noise_scale: float
-
-    @property
-    def initial_precision(self) -> Array: ...
-
     # Training, and the judges of what it has come to.
 
     def sample_initial(self, rng: np.random.Generator, m: int) -> Array:

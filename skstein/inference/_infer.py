@@ -12,6 +12,7 @@ from .._probe import FEW, Probe
 from .._random import as_generator
 from .._validation import about
 from ..posterior import ParticlePosterior
+from ..protocols import Bijection, WorkingTarget
 from ..targets import ControlVariate, Transformed, supports
 from ..targets.base import NotANumber
 from ._check import MAX_PARTICLES, StartDraws, judge
@@ -290,7 +291,7 @@ def _require_same_density(previous, target):
     )
 
 
-def _wrap(target, engine, frame):
+def _wrap(target, engine: Engine, frame) -> tuple[Bijection | None, WorkingTarget]:
     """The bijection from the engine's coordinates, None for the target's own, and what it is given.
 
     That is the target in those coordinates, with minibatches if the engine asks for them.

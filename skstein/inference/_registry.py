@@ -2,7 +2,8 @@
 
 from sklearn.base import clone
 
-from .base import as_engine
+from ..protocols import RunsOnTargets
+from .base import Engine, as_engine
 from .fwss import FWSS
 from .ksd_mcmc import KSDThinnedMCMC
 from .laplace import LaplaceDraws
@@ -11,7 +12,7 @@ from .pmfvb import PMFVB
 from .stein_points import SteinPoints
 from .svgd import SVGD
 
-ENGINES = {
+ENGINES: dict[str, type[Engine]] = {
     "pmd": PMD,
     "pmfvb": PMFVB,
     "fwss": FWSS,
@@ -22,7 +23,7 @@ ENGINES = {
 }
 
 
-def resolve_engine(inference):
+def resolve_engine(inference: str | RunsOnTargets) -> Engine:
     """Turn ``inference`` into an engine of its own.
 
     Parameters

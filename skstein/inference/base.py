@@ -249,7 +249,7 @@ def require_finite(values, what, iteration, last):
             f"{what} of particle {np.flatnonzero(bad)[0]} is not finite at iteration {iteration}; "
             "reduce learning_rate, use whiten=True, or check the log density there."
         )
-        error.history = last
+        vars(error)["history"] = last
         raise error
 
 

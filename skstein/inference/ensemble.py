@@ -7,6 +7,7 @@ within a mode, and training errors say nothing of the noise: that is measured on
 networks did not see.
 """
 
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 
@@ -250,15 +251,21 @@ class Ensemble(Engine):
         return [folds[i % len(folds)] for i in range(m)]
 
 
-def epoch_of_stream(target, states, noise, batch_size, learning_rate, map):
+def untrained(target, m, rng):
+    """``m`` networks for the first rows of a stream."""
+    theta, generators = target.sample_initial(rng, m), rng.spawn(m)
+    return [target.begin_training(theta[i], [], [], generators[i]) for i in range(m)]
+
+
+def epoch_of_stream(target, networks, noise, batch_size, learning_rate, map):
     """Train networks on the rows of a stream, with a constant learning rate.
 
     Parameters
     ----------
     target : TrainableNetwork
         Of these rows alone.
-    states : list of Training
-        On all of the rows; they are left as they are.
+    networks : list of Training
+        They are left as they are.
     noise : ndarray of shape (n_noise,) or None
         The noise variances so far, in a regression.
     batch_size : int, "auto" or None
@@ -270,7 +277,8 @@ def epoch_of_stream(target, states, noise, batch_size, learning_rate, map):
     kept : Survivors
     noise : ndarray of shape (n_noise,), or None for classes
     """
-    before = np.stack([target.trained(state) for state in states])
+    before, rows = np.stack([target.trained(state) for state in networks]), np.arange(target.n_rows)
+    states = [replace(state, rows=rows, usual_loss=None, worst_loss=0.0) for state in networks]
     size = resolve_batch_size(batch_size, target.n_rows)
     advance = partial(target.train, 1, size, learning_rate, _FOREVER, _FOREVER, 0.0)
     states = list(map(advance, states))
@@ -278,7 +286,7 @@ def epoch_of_stream(target, states, noise, batch_size, learning_rate, map):
     if target.n_noise:
         # Rows are new when they come: the errors they meet are out of sample.
         fit_for_it = before[target.finite(before)]
-        met = np.exp(target.out_of_bag_noise(fit_for_it, [states[0].rows] * len(fit_for_it)))
+        met = np.exp(target.out_of_bag_noise(fit_for_it, [rows] * len(fit_for_it)))
         noise = met if noise is None else _MEMORY * noise + (1.0 - _MEMORY) * met
         particles[:, target.n_weights :] = np.log(noise)
     states, dead = judged_in_stream(target, states, particles)

@@ -30,7 +30,6 @@ from ._infer import Progress, approximate
 from ._survivors import without_failures
 from .base import Engine, as_engine, warn
 from .curve import curve_middle
-from .ensemble import Ensemble
 
 _AFFORDED = 0.05  # of the row gradients of training, for densities and scores of the particles
 
@@ -52,8 +51,8 @@ class Trained(Engine):
 
     Parameters
     ----------
-    training : engine, default=None
-        What trains networks, and leaves them in its posterior's ``state``; ``Ensemble()`` for None.
+    training : engine
+        What trains networks, and leaves them in its posterior's ``state``, such as `Ensemble`.
     then : engine, default=None
         What goes on from the networks; None for nothing.
     subspace : "curve" or None, default=None
@@ -72,6 +71,8 @@ class Trained(Engine):
     -----
     ConvergenceWarning
         If particles explain the rows worse than a constant does; they are left out, unless all do.
+        If ``then`` works on the network itself, and its particles are not spread as the posterior
+        is.
 
     Notes
     -----
@@ -93,13 +94,13 @@ class Trained(Engine):
     """
 
     _parameter_constraints = {
-        "training": [None, HasMethods("run")],
+        "training": [HasMethods("run")],
         "then": [None, HasMethods("run")],
         "subspace": [None, StrOptions({"curve"})],
     }
     gaussian = False
 
-    def __init__(self, training=None, then=None, *, subspace=None):
+    def __init__(self, training, then=None, *, subspace=None):
         self.training = training
         self.then = then
         self.subspace = subspace
@@ -119,7 +120,7 @@ class Trained(Engine):
 
     @property
     def _training(self):
-        return Ensemble() if self.training is None else as_engine(self.training)
+        return as_engine(self.training)
 
     def check(self, target):
         super().check(target)
@@ -156,10 +157,11 @@ class Trained(Engine):
 
         called = stages.callback(0, lambda posterior: useful(posterior)[0])
         posterior = start = self._training.run(target, rng, init=init, map=map, callback=called)
-        scale = None
+        scale, leaves = None, False
         if self.then is not None and not stages.stopped:
             run, forward, scale = self._second(target, start, rng, map)
-            if forward is None:  # it leaves where training ended, and does not lean on that
+            leaves = forward is None
+            if leaves:  # where training ended, and does not lean on that
                 start.converged = True
                 start.diagnostics.pop("message", None)
 
@@ -175,8 +177,15 @@ class Trained(Engine):
             if scale is None:
                 scale = _typical_scale(target, start.particles, rng.spawn(1)[0])
             posterior.whitening = _in_units_of(scale, target)
-            if len(posterior) <= _AFFORDED * len(start.state) * start.n_iter:
-                _score(posterior, target)
+            affordable = len(posterior) <= _AFFORDED * len(start.state) * start.n_iter
+            shrinkage = _judge(posterior, target, affordable)
+            if leaves and shrinkage:
+                size = "small" if shrinkage > 0.0 else "large"
+                warn(
+                    f"{self.name}: the networks are not spread as their posterior is: by Stein's "
+                    f"identities standard deviations are about {abs(shrinkage):.0%} too {size} on "
+                    "average. Use a smaller step_size, a larger minibatch, or more draws."
+                )
         return posterior
 
     def _second(self, target, start, rng, map):
@@ -255,17 +264,29 @@ def _in_units_of(scale, target):
     return Affine.diagonal(np.zeros(target.dim), np.append(scale, np.full(target.n_noise, noise)))
 
 
-def _score(posterior, target):
-    """Fill in log densities and scores, and how well they fulfil Stein's identities."""
+def _judge(posterior, target, affordable):
+    """Note Stein's residuals; by how much standard deviations are too small on average.
+
+    Where it is ``affordable``, log densities and scores are filled in; without scores it is 0.
+
+    Residuals of single weights tell little: weights are far apart from one mode to the next, and
+    there the posterior is known by a few draws. The average over all weights is as good as in other
+    posteriors, and so is the rule of `stein_residuals` for it: :doc:`/methods/neural_networks` has
+    what it was measured on. What stays where training ended, as an ensemble does, is not meant to
+    be the posterior of the weights.
+    """
     theta = posterior.particles
-    if posterior.scores is None:
+    if affordable and posterior.scores is None:
         posterior.log_densities, posterior.scores = target.log_density_and_score(theta)
-    elif posterior.log_densities is None:
+    elif affordable and posterior.log_densities is None:
         posterior.log_densities = target.log_density(theta)
+    if posterior.scores is None:
+        return 0.0
     z = posterior.whitening.inverse(theta)
-    score = posterior.whitening.pull_score(z, posterior.scores)
-    residuals = stein_residuals(z, score, posterior.weights)
+    scores = posterior.whitening.pull_score(z, posterior.scores)
+    residuals = stein_residuals(z, scores, posterior.weights)
     posterior.diagnostics |= {
         "stein_mean_residual": residuals.mean,
         "stein_spread_residual": residuals.spread,
     }
+    return residuals.shrinkage

@@ -6,6 +6,7 @@ the `Chains` hold all that changes, so that drawing can go on from them at any l
 `Sampler` says what else a sampler may declare.
 """
 
+from ..protocols import DrawsChains
 from .base import Chains, Sampler
 from .hmc import HMC
 from .mala import MALA
@@ -13,6 +14,6 @@ from .rwm import RWM
 from .sghmc import SGHMC
 from .sgld import SGLD
 
-SAMPLERS = {"rwm": RWM, "mala": MALA, "hmc": HMC, "sgld": SGLD}
+SAMPLERS: dict[str, type[DrawsChains]] = {"rwm": RWM, "mala": MALA, "hmc": HMC, "sgld": SGLD}
 
 __all__ = ["HMC", "MALA", "RWM", "SAMPLERS", "SGHMC", "SGLD", "Chains", "Sampler"]

@@ -5,13 +5,16 @@ A target is an unnormalised log density of an unconstrained vector ``theta``. Ev
 lacks is an attribute equal to None, and :func:`supports` tells.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from scipy.special import gammaln
 
-from ..protocols import Bijection
+from ..protocols import Array, Bijection, Rng
 
 
-def supports(target, part):
+def supports(target: Any, part: str) -> bool:
     """Whether ``target`` offers the optional part, such as ``"score"`` or ``"hessian"``."""
     return getattr(target, part, None) is not None
 
@@ -69,34 +72,36 @@ class Target:
         normal itself.
     """
 
-    n_rows = None
-    n_weightless = 0
-    stochastic = False
-    batch_size = None
-    held_out = None
-    whitened = False
+    dim: int
+    n_rows: int | None = None
+    n_weightless: int = 0
+    stochastic: bool = False
+    batch_size: int | None = None
+    held_out: Any = None
+    whitened: bool = False
     bijection: Bijection | None = None
     start: Bijection | None = None
 
-    score = None
-    hessian = None
-    hessian_diagonal = None
-    conditional = None
-    log_prior = None
-    sample_prior = None
-    pointwise_log_likelihood = None
-    take = None
+    score: Any = None
+    hessian: Any = None
+    hessian_diagonal: Any = None
+    conditional: Any = None
+    log_prior: Any = None
+    log_likelihood: Any = None
+    sample_prior: Any = None
+    pointwise_log_likelihood: Any = None
+    take: Any = None
 
     @property
-    def names(self):
+    def names(self) -> tuple[str, ...]:
         return tuple(f"theta[{j}]" for j in range(self.dim))
 
     @property
-    def initial(self):
+    def initial(self) -> Array:
         return np.zeros(self.dim)
 
     @property
-    def factors(self):
+    def factors(self) -> Sequence:
         """The target's own factorisation for mean field: a partition of the coordinates.
 
         Each factor is an index array or, where it is known in closed form given the others, a
@@ -104,15 +109,15 @@ class Target:
         """
         return (np.arange(self.dim),)
 
-    def log_density(self, theta):
+    def log_density(self, theta: Array) -> Array:
         """Unnormalised log density at each row of ``theta`` (m, dim), shape (m,)."""
         return self.log_prior(theta) + self.log_likelihood(theta)
 
-    def log_density_and_score(self, theta):
+    def log_density_and_score(self, theta: Array) -> tuple[Array, Array]:
         """Log density (m,) and its gradient (m, dim); a subclass may do both in one pass."""
         return self.log_density(theta), self.score(theta)
 
-    def sample_start(self, rng, m, df=None):
+    def sample_start(self, rng: Rng, m: int, df: float | None = None) -> Array:
         """Draws of the Gaussian start, shape (m, dim).
 
         With ``df`` it is a Student-t of so many degrees of freedom and the Gaussian's scale.
@@ -122,7 +127,7 @@ class Target:
             draws /= np.sqrt(rng.chisquare(df, (m, 1)) / df)
         return draws if self.start is None else self.start.forward(draws)
 
-    def log_start(self, theta, df=None):
+    def log_start(self, theta: Array, df: float | None = None) -> Array:
         """Normalised log density of ``sample_start``, shape (m,)."""
         white = theta if self.start is None else self.start.inverse(theta)
         square = np.einsum("ij,ij->i", white, white)
@@ -134,7 +139,7 @@ class Target:
             value = value - half * np.log1p(square / df)
         return value if self.start is None else value - self.start.log_det(white)
 
-    def draws_of(self, distribution, rng, m):
+    def draws_of(self, distribution: Any, rng: Rng, m: int) -> tuple[Array, Array]:
         """Draws of a distribution over the model's own coordinates, in these ones.
 
         Parameters

@@ -1,6 +1,7 @@
 """A target seen in other coordinates."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,8 @@ class Transformed(Wrapper):
         ``start.forward`` of a standard normal draw is where engines start, an approximation of the
         posterior in these coordinates; None is the standard normal itself.
     """
+
+    bijection: Any  # may have `pull_hessian` too
 
     def __init__(self, target, bijection: Bijection | None, start: Bijection | None = None):
         super().__init__(target)

@@ -274,6 +274,46 @@ def test_weights_of_a_linear_model_are_about_one_wide_in_the_coordinates_of_the_
     assert np.all((std > 0.6) & (std < 1.6))
 
 
+class Normal(Engine):
+    """Draws of the posterior of a linear model given its noise, wider or narrower by a factor."""
+
+    requires = ("weight_score",)
+
+    def __init__(self, factor=1.0):
+        self.factor = factor
+
+    def run(self, target, rng, *, init=None, map=map, callback=None):
+        X, y, weights = (part.astype(float) for part in target.data)
+        design, p = np.column_stack([X, np.ones(len(X))]), target.n_weights
+        noise = np.exp(init[0, p:])
+        precision = design.T @ (weights[:, None] * design) / noise
+        precision += np.diag(target.initial_precision)
+        covariance = np.linalg.inv(precision)
+        mean = covariance @ (design.T @ (weights * y[:, 0])) / noise
+        draws = rng.multivariate_normal(mean, self.factor**2 * covariance, size=200)
+        theta = np.column_stack([draws, np.tile(init[0, p:], (200, 1))])
+        return ParticlePosterior(theta, scores=target.score(theta))
+
+
+@pytest.mark.parametrize(("factor", "size"), [(0.5, "small"), (1.0, None), (1.5, "large")])
+def test_networks_that_are_not_spread_as_their_posterior_are_warned_of(factor, size, rng):
+    """By Stein's identity, of weights whose posterior is normal: variances are off by 1 - f^2."""
+    X = rng.normal(size=(300, 30))
+    y = X[:, 0] + rng.normal(size=300)
+    model = small(BayesianMLPRegressor, Normal(factor), prior="normal", dtype="float64")
+    model.set_params(hidden_layer_sizes=())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    told = [
+        str(one.message) for one in caught if "not spread as their posterior" in str(one.message)
+    ]
+    assert len(told) == (size is not None)
+    assert size is None or f"too {size} on average" in told[0]
+    spread = model.posterior_.diagnostics["stein_spread_residual"][:-1].mean()
+    assert_allclose(spread, abs(factor**2 - 1.0), atol=0.15)
+
+
 # Streams.
 
 
