@@ -7,7 +7,10 @@ which all its predictions are averages (`_prediction.py`).
 import warnings
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from numbers import Integral
+from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
@@ -55,11 +58,23 @@ class VersionedPickles:
         super().__setstate__(state)
 
 
+@dataclass(eq=False, repr=False)
 class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
     """Base class: parameters that may be names, and inference."""
 
+    _: KW_ONLY
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict] = {
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+    }
+
     # Parameters that may be a name, and what turns the name into an instance with its defaults.
-    _named_parameters: dict = {"inference": resolve_engine}
+    _named_parameters: ClassVar[dict] = {"inference": resolve_engine}
 
     def set_params(self, **params):
         """Set the parameters of this estimator and of what it contains.

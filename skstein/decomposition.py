@@ -6,8 +6,10 @@ The method is in `skstein._topics`.
 
 import warnings
 from copy import copy, deepcopy
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -29,6 +31,7 @@ _NEGLIGIBLE = 1e-12  # weight of a particle that is left out of predictions
 _MOST_WORDS = 1e15  # whole numbers beyond are not exact in float64
 
 
+@dataclass(eq=False, repr=False)
 class LatentDirichletAllocation(
     VersionedPickles, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
@@ -168,48 +171,26 @@ class LatentDirichletAllocation(
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_components=10,
-        *,
-        doc_topic_prior=None,
-        topic_word_prior=None,
-        learning_method="online",
-        learning_decay=0.7,
-        learning_offset=1.0,
-        max_iter=10,
-        batch_size=128,
-        evaluate_every=-1,
-        total_samples=1e6,
-        perp_tol=1e-1,
-        mean_change_tol=1e-3,
-        max_doc_update_iter=100,
-        n_particles=4,
-        n_sweeps=40,
-        n_snapshots=4,
-        n_jobs=None,
-        verbose=0,
-        random_state=None,
-    ):
-        self.n_components = n_components
-        self.doc_topic_prior = doc_topic_prior
-        self.topic_word_prior = topic_word_prior
-        self.learning_method = learning_method
-        self.learning_decay = learning_decay
-        self.learning_offset = learning_offset
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.evaluate_every = evaluate_every
-        self.total_samples = total_samples
-        self.perp_tol = perp_tol
-        self.mean_change_tol = mean_change_tol
-        self.max_doc_update_iter = max_doc_update_iter
-        self.n_particles = n_particles
-        self.n_sweeps = n_sweeps
-        self.n_snapshots = n_snapshots
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    n_components: int = 10
+    _: KW_ONLY
+    doc_topic_prior: float | None = None
+    topic_word_prior: float | None = None
+    learning_method: str = "online"
+    learning_decay: float = 0.7
+    learning_offset: float = 1.0
+    max_iter: int = 10
+    batch_size: int | None = 128
+    evaluate_every: int = -1
+    total_samples: float = 1000000.0
+    perp_tol: float = 0.1
+    mean_change_tol: float = 0.001
+    max_doc_update_iter: int = 100
+    n_particles: int = 4
+    n_sweeps: int = 40
+    n_snapshots: int = 4
+    n_jobs: int | None = None
+    verbose: int = 0
+    random_state: Any = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -17,8 +17,10 @@ here too: the noise of a WhiteKernel belongs to the outcome, and ``alpha`` does 
 """
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -66,6 +68,7 @@ _FLAT = 1e-3  # gain in log likelihood, and slope relative to it, too small to s
 _N_NODES = 20  # of the quadrature over the process where its outcome is transformed
 
 
+@dataclass(eq=False, repr=False)
 class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstimator):
     """Sparse Gaussian process regression, averaged over sets of inducing inputs.
 
@@ -176,6 +179,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
     _named_parameters = {}
 
     _parameter_constraints = {
+        **BayesianEstimator._parameter_constraints,
         "kernel": [None, Kernel],
         "n_inducing": [Interval(Integral, 1, None, closed="left")],
         "n_particles": [Interval(Integral, 1, None, closed="left")],
@@ -189,47 +193,22 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         "n_optimizer_samples": [Interval(Integral, 1, None, closed="left")],
         "normalize_y": ["boolean"],
         "n_targets": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
-        "n_jobs": [None, Integral],
-        "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        kernel=None,
-        *,
-        n_inducing=128,
-        n_particles=16,
-        approximation="dtc",
-        alpha=1e-10,
-        batch_size=None,
-        max_iter=1,
-        step_size=None,
-        optimizer="fmin_l_bfgs_b",
-        n_restarts_optimizer=0,
-        n_optimizer_samples=1000,
-        normalize_y=False,
-        n_targets=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
-        self.kernel = kernel
-        self.n_inducing = n_inducing
-        self.n_particles = n_particles
-        self.approximation = approximation
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.step_size = step_size
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.n_optimizer_samples = n_optimizer_samples
-        self.normalize_y = normalize_y
-        self.n_targets = n_targets
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    kernel: Any = None
+    _: KW_ONLY
+    n_inducing: int = 128
+    n_particles: int = 16
+    approximation: str = "dtc"
+    alpha: Any = 1e-10
+    batch_size: int | None = None
+    max_iter: int = 1
+    step_size: Any = None
+    optimizer: Any = "fmin_l_bfgs_b"
+    n_restarts_optimizer: int = 0
+    n_optimizer_samples: int = 1000
+    normalize_y: bool = False
+    n_targets: int | None = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -6,8 +6,9 @@ whatever an estimator reports or predicts is in the units of the data it was giv
 """
 
 import warnings
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -70,12 +71,22 @@ def _takes_further_rows(estimator):
     return True
 
 
+@dataclass(eq=False, repr=False)
 class _BayesianLinearModel(BayesianEstimator):
     """What the linear models share: priors, standardisation, and the layout of ``theta``.
 
     ``theta`` holds a row (intercept, coefficients) for each linear predictor of ``_outcome``, then
     the outcome's further coordinates, then what else the target has.
     """
+
+    inference: Any = "ksd-mcmc"
+    _: KW_ONLY
+    prior: Any = "normal"
+    intercept_prior: Any = "normal"
+    fit_intercept: bool = True
+    standardize: bool = True
+    factorized: bool = False
+    warm_start: bool = False
 
     _named_parameters = {
         "inference": resolve_engine,
@@ -84,15 +95,13 @@ class _BayesianLinearModel(BayesianEstimator):
     }
 
     _parameter_constraints = {
+        **BayesianEstimator._parameter_constraints,
         "inference": [StrOptions(set(ENGINES)), HasMethods("run")],
         "prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
         "intercept_prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
         "fit_intercept": ["boolean"],
         "standardize": ["boolean"],
         "factorized": ["boolean"],
-        "random_state": ["random_state"],
-        "n_jobs": [None, Integral],
-        "verbose": ["verbose"],
         "warm_start": ["boolean"],
     }
 
@@ -286,31 +295,6 @@ class GeneralizedLinearRegressor(BayesianRegressorMixin, _BayesianLinearModel):
     `BayesianLinearRegression`, without the prior of its noise.
     """
 
-    def __init__(
-        self,
-        inference="ksd-mcmc",
-        *,
-        prior="normal",
-        intercept_prior="normal",
-        fit_intercept=True,
-        standardize=True,
-        factorized=False,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        warm_start=False,
-    ):
-        self.inference = inference
-        self.prior = prior
-        self.intercept_prior = intercept_prior
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.factorized = factorized
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.warm_start = warm_start
-
     @validated
     def fit(self, X, y, sample_weight=None):
         """Find the posterior.
@@ -400,6 +384,7 @@ class GeneralizedLinearRegressor(BayesianRegressorMixin, _BayesianLinearModel):
         return summaries
 
 
+@dataclass(eq=False, repr=False)
 class BayesianLinearRegression(GeneralizedLinearRegressor):
     r"""Bayesian linear regression with unknown noise variance.
 
@@ -490,36 +475,9 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         "noise_scale": [Interval(Real, 1 / LARGEST, LARGEST, closed="both")],
     }
 
-    def __init__(
-        self,
-        inference="ksd-mcmc",
-        *,
-        prior="normal",
-        intercept_prior="normal",
-        noise_shape=1.0,
-        noise_scale=1.0,
-        fit_intercept=True,
-        standardize=True,
-        factorized=False,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        warm_start=False,
-    ):
-        super().__init__(
-            inference,
-            prior=prior,
-            intercept_prior=intercept_prior,
-            fit_intercept=fit_intercept,
-            standardize=standardize,
-            factorized=factorized,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            warm_start=warm_start,
-        )
-        self.noise_shape = noise_shape
-        self.noise_scale = noise_scale
+    _: KW_ONLY
+    noise_shape: float = 1.0
+    noise_scale: float = 1.0
 
     @property
     def _outcome(self):
@@ -545,6 +503,7 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         return int(self._scaling.fit_intercept) + self.n_features_in_
 
 
+@dataclass(eq=False, repr=False)
 class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
     """What the linear classifiers share; a subclass says in ``_outcome`` how classes are linked."""
 
@@ -553,32 +512,8 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    def __init__(
-        self,
-        inference="ksd-mcmc",
-        *,
-        prior="normal",
-        intercept_prior="normal",
-        fit_intercept=True,
-        standardize=True,
-        factorized=False,
-        class_weight=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        warm_start=False,
-    ):
-        self.inference = inference
-        self.prior = prior
-        self.intercept_prior = intercept_prior
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.factorized = factorized
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.warm_start = warm_start
+    _: KW_ONLY
+    class_weight: Any = None
 
     @validated
     def fit(self, X, y, sample_weight=None):

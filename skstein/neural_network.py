@@ -9,9 +9,10 @@ standardised inside, and particles are kept in the standardised coordinates.
 
 import warnings
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -81,10 +82,27 @@ def _warn_of_scale(name, columns, sample_weight):
         )
 
 
+@dataclass(eq=False, repr=False)
 class _BayesianMLP(BayesianEstimator):
     """What classifier and regressor share: the network, its training, and the second stage."""
 
+    hidden_layer_sizes: Any = (100,)
+    activation: str = "relu"
+    _: KW_ONLY
+    subspace: str | None = None
+    n_networks: int = 20
+    batch_size: int | str | None = "auto"
+    max_iter: int | str = "auto"
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    tol: float = 1e-4
+    standardize: bool = True
+    dtype: str = "float32"
+    warm_start: bool = False
+
     _parameter_constraints = {
+        **BayesianEstimator._parameter_constraints,
         "hidden_layer_sizes": [
             "array-like",
             Interval(Integral, 0, None, closed="left"),
@@ -107,9 +125,6 @@ class _BayesianMLP(BayesianEstimator):
         "tol": [Interval(Real, 0, None, closed="left")],
         "standardize": ["boolean"],
         "dtype": [StrOptions({"float32", "float64"})],
-        "random_state": ["random_state"],
-        "n_jobs": [None, Integral],
-        "verbose": ["verbose"],
         "warm_start": ["boolean"],
     }
 
@@ -300,6 +315,7 @@ def _without_rows(networks):
     ]
 
 
+@dataclass(eq=False, repr=False)
 class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianMLP):
     r"""Bayesian neural network for regression.
 
@@ -421,52 +437,12 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         "noise_scale": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        hidden_layer_sizes=(100,),
-        activation="relu",
-        *,
-        inference="ksd-mcmc",
-        subspace=None,
-        n_networks=20,
-        prior="hierarchical-normal",
-        noise_shape=1.0,
-        noise_scale=0.01,
-        batch_size="auto",
-        learning_rate_init=0.01,
-        max_iter="auto",
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        tol=1e-4,
-        standardize=True,
-        dtype="float32",
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        warm_start=False,
-    ):
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.inference = inference
-        self.subspace = subspace
-        self.n_networks = n_networks
-        self.prior = prior
-        self.noise_shape = noise_shape
-        self.noise_scale = noise_scale
-        self.batch_size = batch_size
-        self.learning_rate_init = learning_rate_init
-        self.max_iter = max_iter
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.standardize = standardize
-        self.dtype = dtype
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.warm_start = warm_start
+    _: KW_ONLY
+    inference: Any = "ksd-mcmc"
+    prior: Any = "hierarchical-normal"
+    noise_shape: float = 1.0
+    noise_scale: float = 0.01
+    learning_rate_init: float = 0.01
 
     @property
     def _n_outputs(self):
@@ -604,6 +580,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         return (means[:, 0], log_variances[0]) if self._n_outputs == 1 else (means, log_variances)
 
 
+@dataclass(eq=False, repr=False)
 class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     """Bayesian neural network for two or more classes.
 
@@ -705,48 +682,10 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
 
     _effort = (5_000, 15)
 
-    def __init__(
-        self,
-        hidden_layer_sizes=(100,),
-        activation="relu",
-        *,
-        inference="ensemble",
-        subspace=None,
-        n_networks=20,
-        prior="normal",
-        batch_size="auto",
-        learning_rate_init=0.003,
-        max_iter="auto",
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        tol=1e-4,
-        standardize=True,
-        dtype="float32",
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        warm_start=False,
-    ):
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.inference = inference
-        self.subspace = subspace
-        self.n_networks = n_networks
-        self.prior = prior
-        self.batch_size = batch_size
-        self.learning_rate_init = learning_rate_init
-        self.max_iter = max_iter
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.standardize = standardize
-        self.dtype = dtype
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.warm_start = warm_start
+    _: KW_ONLY
+    inference: Any = "ensemble"
+    prior: Any = "normal"
+    learning_rate_init: float = 0.003
 
     @validated
     def fit(self, X, y, sample_weight=None):

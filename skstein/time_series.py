@@ -6,7 +6,9 @@ reported is of the parameters and the path themselves.
 """
 
 import warnings
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -46,6 +48,7 @@ _FILTER_PATHS = 100
 _MIN_ESS = 20  # of the posterior's particles, given the returns that `log_predictive` has passed
 
 
+@dataclass(eq=False, repr=False)
 class StochasticVolatility(BayesianEstimator):
     r"""Bayesian stochastic volatility of a series of returns.
 
@@ -126,6 +129,7 @@ class StochasticVolatility(BayesianEstimator):
     """
 
     _parameter_constraints = {
+        **BayesianEstimator._parameter_constraints,
         "inference": [StrOptions(set(ENGINES)), HasMethods("run")],
         "mu_variance": [Interval(Real, 0, None, closed="neither")],
         "phi_a": [Interval(Real, 0, None, closed="neither")],
@@ -133,38 +137,18 @@ class StochasticVolatility(BayesianEstimator):
         "sigma2_shape": [Interval(Real, 0, None, closed="neither")],
         "sigma2_scale": [Interval(Real, 0, None, closed="neither")],
         "factorized": ["boolean"],
-        "random_state": ["random_state"],
-        "n_jobs": [None, Integral],
-        "verbose": ["verbose"],
         "warm_start": ["boolean"],
     }
 
-    def __init__(
-        self,
-        inference="pmfvb",
-        *,
-        mu_variance=10.0,
-        phi_a=20.0,
-        phi_b=1.5,
-        sigma2_shape=2.5,
-        sigma2_scale=0.025,
-        factorized=False,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        warm_start=False,
-    ):
-        self.inference = inference
-        self.mu_variance = mu_variance
-        self.phi_a = phi_a
-        self.phi_b = phi_b
-        self.sigma2_shape = sigma2_shape
-        self.sigma2_scale = sigma2_scale
-        self.factorized = factorized
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.warm_start = warm_start
+    inference: Any = "pmfvb"
+    _: KW_ONLY
+    mu_variance: float = 10.0
+    phi_a: float = 20.0
+    phi_b: float = 1.5
+    sigma2_shape: float = 2.5
+    sigma2_scale: float = 0.025
+    factorized: bool = False
+    warm_start: bool = False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

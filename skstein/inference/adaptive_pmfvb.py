@@ -23,7 +23,9 @@ After Tran, Tseng & Kohn, algorithm 2. What differs:
 - the posterior pools snapshots of the second half.
 """
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +40,7 @@ _RENEWAL = 5  # of those between two metrics
 _ROUNDS = 20
 
 
+@dataclass(eq=False, repr=False)
 class AdaptivePMFVB(Engine):
     """Particle mean field variational Bayes for targets that are neural networks.
 
@@ -103,26 +106,15 @@ class AdaptivePMFVB(Engine):
     )
     gaussian = False
 
-    def __init__(
-        self,
-        n_particles=20,
-        *,
-        block_fraction=1.0,
-        step_size="auto",
-        drift=0.0,
-        n_iterations=2000,
-        n_snapshots=10,
-        minibatch=100,
-        preconditioned=True,
-    ):
-        self.n_particles = n_particles
-        self.block_fraction = block_fraction
-        self.step_size = step_size
-        self.drift = drift
-        self.n_iterations = n_iterations
-        self.n_snapshots = n_snapshots
-        self.minibatch = minibatch
-        self.preconditioned = preconditioned
+    n_particles: int = 20
+    _: KW_ONLY
+    block_fraction: float = 1.0
+    step_size: Any = "auto"
+    drift: float = 0.0
+    n_iterations: int = 2000
+    n_snapshots: int = 10
+    minibatch: int | str | None = 100
+    preconditioned: bool = True
 
     def n_rounds(self, target):
         return min(_ROUNDS, self.n_iterations)

@@ -7,7 +7,7 @@ within a mode, and training errors say nothing of the noise: that is measured on
 networks did not see.
 """
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 
@@ -25,6 +25,7 @@ _FOREVER = 2**62
 _MEMORY = 0.9  # of the noise variance in a stream, from one epoch to the next
 
 
+@dataclass(eq=False, repr=False)
 class Ensemble(Engine):
     """Networks trained independently to modes of the posterior.
 
@@ -114,26 +115,15 @@ class Ensemble(Engine):
     )
     gaussian = False
 
-    def __init__(
-        self,
-        n_particles=20,
-        *,
-        max_iter="auto",
-        batch_size="auto",
-        learning_rate=0.01,
-        out_of_bag=True,
-        validation_fraction=None,
-        n_iter_no_change=10,
-        tol=1e-4,
-    ):
-        self.n_particles = n_particles
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.out_of_bag = out_of_bag
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
+    n_particles: int = 20
+    _: KW_ONLY
+    max_iter: int | str = "auto"
+    batch_size: int | str | None = "auto"
+    learning_rate: float = 0.01
+    out_of_bag: bool = True
+    validation_fraction: float | None = None
+    n_iter_no_change: int = 10
+    tol: float = 0.0001
 
     def check(self, target):
         super().check(target)

@@ -9,7 +9,9 @@ what greedy placement left, and a move of all together gets their moments right
 (`_moment_matching.py`). The paper's own settings are parameters.
 """
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +35,7 @@ from .svgd import SVGD
 _CACHE = {"max_iter": 8, "learning_rate": 0.2}  # of the SVGD that finds where searches begin
 
 
+@dataclass(eq=False, repr=False)
 class FWSS(Engine):
     """Frank-Wolfe Stein Sampling with the corrected field.
 
@@ -114,40 +117,22 @@ class FWSS(Engine):
         **COORDINATES,
     }
 
-    def __init__(
-        self,
-        n_particles="auto",
-        *,
-        kernel=None,
-        init="laplace",
-        weights="uniform",
-        self_term=True,
-        n_sweeps=1,
-        max_iter_oracle=20,
-        max_iter_sweep=16,
-        max_iter_matching=6,
-        learning_rate=0.05,
-        tol=None,
-        n_blocks=1,
-        batch_size=None,
-        whiten=True,
-        one_sided=True,
-    ):
-        self.n_particles = n_particles
-        self.kernel = kernel
-        self.init = init
-        self.weights = weights
-        self.self_term = self_term
-        self.n_sweeps = n_sweeps
-        self.max_iter_oracle = max_iter_oracle
-        self.max_iter_sweep = max_iter_sweep
-        self.max_iter_matching = max_iter_matching
-        self.learning_rate = learning_rate
-        self.tol = tol
-        self.n_blocks = n_blocks
-        self.batch_size = batch_size
-        self.whiten = whiten
-        self.one_sided = one_sided
+    n_particles: int | str = "auto"
+    _: KW_ONLY
+    kernel: Any = None
+    init: Any = "laplace"
+    weights: str = "uniform"
+    self_term: bool = True
+    n_sweeps: int = 1
+    max_iter_oracle: int = 20
+    max_iter_sweep: int = 16
+    max_iter_matching: int = 6
+    learning_rate: float = 0.05
+    tol: float | None = None
+    n_blocks: int = 1
+    batch_size: int | None = None
+    whiten: bool = True
+    one_sided: bool = True
 
     continues = True
 

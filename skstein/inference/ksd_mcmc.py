@@ -11,9 +11,10 @@ then draws at even steps take their place.
 """
 
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -42,6 +43,7 @@ _ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
 _ROUNDS = 10  # between which the callback may stop the run
 
 
+@dataclass(eq=False, repr=False)
 class KSDThinnedMCMC(Engine):
     """Several Markov chains, thinned online by their kernel Stein discrepancy.
 
@@ -108,34 +110,19 @@ class KSDThinnedMCMC(Engine):
         **COORDINATES,
     }
 
-    def __init__(
-        self,
-        n_particles="auto",
-        *,
-        sampler="hmc",
-        thinner=None,
-        n_chains=8,
-        n_draws=600,
-        max_draws=2400,
-        n_warmup=150,
-        batch_size=None,
-        max_rhat=1.01,
-        min_ess=400,
-        whiten=True,
-        one_sided=True,
-    ):
-        self.n_particles = n_particles
-        self.sampler = sampler
-        self.thinner = thinner
-        self.n_chains = n_chains
-        self.n_draws = n_draws
-        self.max_draws = max_draws
-        self.n_warmup = n_warmup
-        self.batch_size = batch_size
-        self.max_rhat = max_rhat
-        self.min_ess = min_ess
-        self.whiten = whiten
-        self.one_sided = one_sided
+    n_particles: int | str = "auto"
+    _: KW_ONLY
+    sampler: Any = "hmc"
+    thinner: Any = None
+    n_chains: int = 8
+    n_draws: int = 600
+    max_draws: int = 2400
+    n_warmup: int = 150
+    batch_size: int | None = None
+    max_rhat: float = 1.01
+    min_ess: int = 400
+    whiten: bool = True
+    one_sided: bool = True
 
     continues = True
 

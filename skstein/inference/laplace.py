@@ -5,6 +5,7 @@ and the start of the other engines; how far it is from the posterior is measured
 weights, and a fit warns when they say that it is far.
 """
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..posterior import ParticlePosterior
 from .base import COORDINATES, N_PARTICLES, Engine
 
 
+@dataclass(eq=False, repr=False)
 class LaplaceDraws(Engine):
     """Laplace approximation as particles: antithetic draws of the Gaussian at the mode.
 
@@ -53,22 +55,13 @@ class LaplaceDraws(Engine):
         **COORDINATES,
     }
 
-    def __init__(
-        self,
-        n_particles=1000,
-        *,
-        min_ess=0.5,
-        max_shift=0.15,
-        max_stretch=0.25,
-        whiten=True,
-        one_sided=True,
-    ):
-        self.n_particles = n_particles
-        self.min_ess = min_ess
-        self.max_shift = max_shift
-        self.max_stretch = max_stretch
-        self.whiten = whiten
-        self.one_sided = one_sided
+    n_particles: int = 1000
+    _: KW_ONLY
+    min_ess: float = 0.5
+    max_shift: float = 0.15
+    max_stretch: float = 0.25
+    whiten: bool = True
+    one_sided: bool = True
 
     def n_rounds(self, target):
         return 1

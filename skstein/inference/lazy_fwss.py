@@ -15,7 +15,9 @@ coordinates.
 """
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -36,6 +38,7 @@ from .base import (
 from .svgd import SVGD
 
 
+@dataclass(eq=False, repr=False)
 class LazyFWSS(Engine):
     """Lazy Frank-Wolfe Stein Sampling, with fully corrective weights.
 
@@ -89,30 +92,17 @@ class LazyFWSS(Engine):
     }
     minibatch = None
 
-    def __init__(
-        self,
-        n_particles="auto",
-        *,
-        kernel=None,
-        max_iter=2,
-        learning_rate=0.4,
-        max_iter_oracle=2,
-        max_iter_matching=4,
-        accuracy=4.0,
-        tol=0.01,
-        whiten=True,
-        one_sided=True,
-    ):
-        self.n_particles = n_particles
-        self.kernel = kernel
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.max_iter_oracle = max_iter_oracle
-        self.max_iter_matching = max_iter_matching
-        self.accuracy = accuracy
-        self.tol = tol
-        self.whiten = whiten
-        self.one_sided = one_sided
+    n_particles: int | str = "auto"
+    _: KW_ONLY
+    kernel: Any = None
+    max_iter: int = 2
+    learning_rate: float = 0.4
+    max_iter_oracle: int = 2
+    max_iter_matching: int = 4
+    accuracy: float = 4.0
+    tol: float = 0.01
+    whiten: bool = True
+    one_sided: bool = True
 
     def stays_near_start(self, target):
         return True

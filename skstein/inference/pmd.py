@@ -23,8 +23,10 @@ from the paper's algorithm 1, each found necessary:
 Further rows are taken in by `update` (`_stream.py`).
 """
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +48,7 @@ _DISTINCT = 0.25  # share of the particles that the final moves start from at le
 _DF = 10  # degrees of freedom of the Student-t start
 
 
+@dataclass(eq=False, repr=False)
 class PMD(Engine):
     """Particle Mirror Descent.
 
@@ -138,42 +141,23 @@ class PMD(Engine):
         **COORDINATES,
     }
 
-    def __init__(
-        self,
-        n_particles=1000,
-        *,
-        init="auto",
-        strategy="auto",
-        step_size="auto",
-        max_iter=10,
-        batch_size=None,
-        replacement=False,
-        min_ess=0.7,
-        kernel="grouped",
-        bandwidth=None,
-        n_weighted=None,
-        n_sweeps="auto",
-        n_total=None,
-        min_power=0.95,
-        whiten=True,
-        one_sided=True,
-    ):
-        self.n_particles = n_particles
-        self.init = init
-        self.strategy = strategy
-        self.step_size = step_size
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.replacement = replacement
-        self.min_ess = min_ess
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.n_weighted = n_weighted
-        self.n_sweeps = n_sweeps
-        self.n_total = n_total
-        self.min_power = min_power
-        self.whiten = whiten
-        self.one_sided = one_sided
+    n_particles: int = 1000
+    _: KW_ONLY
+    init: Any = "auto"
+    strategy: str = "auto"
+    step_size: Any = "auto"
+    max_iter: int = 10
+    batch_size: int | None = None
+    replacement: bool = False
+    min_ess: float = 0.7
+    kernel: Any = "grouped"
+    bandwidth: float | None = None
+    n_weighted: int | None = None
+    n_sweeps: int | str = "auto"
+    n_total: int | None = None
+    min_power: float = 0.95
+    whiten: bool = True
+    one_sided: bool = True
 
     needs_gaussian = True
 

@@ -18,8 +18,10 @@ blocks. What differs from the paper's algorithm 1, each found necessary:
 A block that the target knows in closed form is drawn from it at every step.
 """
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +48,7 @@ _ADAPTATION = 12  # the last iterations of the warm-up adapt MALA's step size
 _LEAST_CURVATURE = 0.1  # of a re-whitened direction, relative to the Laplace approximation's
 
 
+@dataclass(eq=False, repr=False)
 class PMFVB(Engine):
     """Particle Mean Field Variational Bayes by whitened Langevin particles.
 
@@ -145,48 +148,26 @@ class PMFVB(Engine):
         **COORDINATES,
     }
 
-    def __init__(
-        self,
-        n_particles=200,
-        *,
-        blocks=None,
-        coupling="repair",
-        n_coupled=10,
-        rewhiten=False,
-        step_size=0.4,
-        n_warmup=40,
-        n_snapshots=40,
-        max_iter=1000,
-        tol=0.2,
-        max_rhat=1.2,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=20,
-        n_points=None,
-        batch_size=None,
-        control_variate=1,
-        whiten=True,
-        one_sided=True,
-    ):
-        self.n_particles = n_particles
-        self.blocks = blocks
-        self.coupling = coupling
-        self.n_coupled = n_coupled
-        self.rewhiten = rewhiten
-        self.step_size = step_size
-        self.n_warmup = n_warmup
-        self.n_snapshots = n_snapshots
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_rhat = max_rhat
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.n_points = n_points
-        self.batch_size = batch_size
-        self.control_variate = control_variate
-        self.whiten = whiten
-        self.one_sided = one_sided
+    n_particles: int = 200
+    _: KW_ONLY
+    blocks: Any = None
+    coupling: str = "repair"
+    n_coupled: int = 10
+    rewhiten: bool = False
+    step_size: float = 0.4
+    n_warmup: int = 40
+    n_snapshots: int = 40
+    max_iter: int = 1000
+    tol: float = 0.2
+    max_rhat: float = 1.2
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 20
+    n_points: int | None = None
+    batch_size: int | None = None
+    control_variate: int = 1
+    whiten: bool = True
+    one_sided: bool = True
 
     @property
     def keeps_factors(self):

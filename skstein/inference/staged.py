@@ -17,7 +17,9 @@ Particles that explain the rows worse than a constant does are left out at the e
 them (`_survivors.py`).
 """
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +46,7 @@ def _scaled(target):
     return ScaledNetwork(target, np.ones(target.n_weights), np.zeros(target.n_noise))
 
 
+@dataclass(eq=False, repr=False)
 class Trained(Engine):
     """Networks are trained, and an engine goes on from there.
 
@@ -100,10 +103,10 @@ class Trained(Engine):
     }
     gaussian = False
 
-    def __init__(self, training, then=None, *, subspace=None):
-        self.training = training
-        self.then = then
-        self.subspace = subspace
+    training: Any
+    then: Any = None
+    _: KW_ONLY
+    subspace: str | None = None
 
     @property
     def requires(self):

@@ -6,7 +6,9 @@ target's embedding is zero). Differs from the papers in the coordinates, which `
 in the kernel's scale, which grows with the dimension.
 """
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -22,6 +24,7 @@ _N_CHAINS = 4
 _ENOUGH_DRAWS = 8  # of each chain, for R-hat
 
 
+@dataclass(eq=False, repr=False)
 class SteinPoints(Engine):
     """Stein points, greedy or by herding.
 
@@ -75,28 +78,16 @@ class SteinPoints(Engine):
     minibatch = None
     needs_gaussian = True
 
-    def __init__(
-        self,
-        n_particles="auto",
-        *,
-        kernel=None,
-        selection="greedy",
-        candidates="chain",
-        n_candidates=8,
-        n_warmup=100,
-        max_rhat=1.05,
-        whiten=True,
-        one_sided=True,
-    ):
-        self.n_particles = n_particles
-        self.kernel = kernel
-        self.selection = selection
-        self.candidates = candidates
-        self.n_candidates = n_candidates
-        self.n_warmup = n_warmup
-        self.max_rhat = max_rhat
-        self.whiten = whiten
-        self.one_sided = one_sided
+    n_particles: int | str = "auto"
+    _: KW_ONLY
+    kernel: Any = None
+    selection: str = "greedy"
+    candidates: Any = "chain"
+    n_candidates: int = 8
+    n_warmup: int = 100
+    max_rhat: float = 1.05
+    whiten: bool = True
+    one_sided: bool = True
 
     def stays_near_start(self, target):
         return self.candidates != "chain"

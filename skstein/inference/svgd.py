@@ -5,7 +5,9 @@ median bandwidth) loses most of the variance above ten dimensions; in whitened c
 RBF of squared bandwidth d plus a linear kernel, mean and variance come out right.
 """
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +29,7 @@ from .base import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class SVGD(Engine):
     """Stein variational gradient descent.
 
@@ -70,24 +73,14 @@ class SVGD(Engine):
         **COORDINATES,
     }
 
-    def __init__(
-        self,
-        n_particles="auto",
-        *,
-        kernel=None,
-        max_iter=100,
-        learning_rate=0.05,
-        batch_size=None,
-        whiten=True,
-        one_sided=True,
-    ):
-        self.n_particles = n_particles
-        self.kernel = kernel
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.whiten = whiten
-        self.one_sided = one_sided
+    n_particles: int | str = "auto"
+    _: KW_ONLY
+    kernel: Any = None
+    max_iter: int = 100
+    learning_rate: float = 0.05
+    batch_size: int | None = None
+    whiten: bool = True
+    one_sided: bool = True
 
     def stays_near_start(self, target):
         return True

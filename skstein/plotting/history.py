@@ -1,5 +1,8 @@
 """What an engine recorded, and traces."""
 
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
 import numpy as np
 
 from ._common import COLORS, GREY, inside, positions, stacked_axes, wide
@@ -22,6 +25,7 @@ _QUANTITIES = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class HistoryDisplay:
     """What an engine recorded while it ran, a panel a quantity, and traces of coordinates.
 
@@ -56,11 +60,11 @@ class HistoryDisplay:
     ['largest Stein residual (posterior sd)', 'largest R-hat']
     """
 
-    def __init__(self, history, n_iter, *, limits=None, traces=None):
-        self.history = history
-        self.n_iter = n_iter
-        self.limits = limits
-        self.traces = traces
+    history: dict
+    n_iter: int
+    _: KW_ONLY
+    limits: Any = None
+    traces: Any = None
 
     @classmethod
     def from_posterior(cls, posterior, *, quantities=None, names=(), ax=None, **kwargs):

@@ -1,5 +1,8 @@
 """The kernel Stein discrepancy as points are gathered."""
 
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -7,6 +10,7 @@ from ..kernels import resolve_kernel
 from ._common import COLORS, GREY, inside, new_axes, wide
 
 
+@dataclass(eq=False, repr=False)
 class KSDPathDisplay:
     """The kernel Stein discrepancy as points are gathered.
 
@@ -42,11 +46,11 @@ class KSDPathDisplay:
     True
     """
 
-    def __init__(self, steps, ksd, *, reference=None, xlabel):
-        self.steps = steps
-        self.ksd = ksd
-        self.reference = reference
-        self.xlabel = xlabel
+    steps: np.ndarray
+    ksd: np.ndarray
+    _: KW_ONLY
+    reference: Any = None
+    xlabel: str
 
     @classmethod
     def from_posterior(cls, posterior, *, ax=None, **kwargs):

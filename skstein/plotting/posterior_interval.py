@@ -1,5 +1,8 @@
 """Coefficients with credible intervals."""
 
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
 import numpy as np
 
 from .._validation import interval_ends
@@ -7,6 +10,7 @@ from ..posterior import ParticlePosterior, weighted_quantile
 from ._common import COLORS, GREY, inside, new_axes, positions
 
 
+@dataclass(eq=False, repr=False)
 class PosteriorIntervalDisplay:
     """Coefficients, or other coordinates of a posterior, with credible intervals.
 
@@ -42,26 +46,15 @@ class PosteriorIntervalDisplay:
     ['age', 'sex', 'bmi']
     """
 
-    def __init__(
-        self,
-        names,
-        estimates,
-        intervals,
-        inner_intervals,
-        *,
-        level,
-        inner_level,
-        groups=None,
-        xlabel="value",
-    ):
-        self.names = names
-        self.estimates = estimates
-        self.intervals = intervals
-        self.inner_intervals = inner_intervals
-        self.level = level
-        self.inner_level = inner_level
-        self.groups = groups
-        self.xlabel = xlabel
+    names: Any
+    estimates: np.ndarray
+    intervals: np.ndarray
+    inner_intervals: np.ndarray
+    _: KW_ONLY
+    level: float
+    inner_level: float
+    groups: Any = None
+    xlabel: str = "value"
 
     @classmethod
     def from_posterior(

@@ -1,5 +1,8 @@
 """Prediction along one feature."""
 
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
 import numpy as np
 
 from .._validation import interval_ends
@@ -9,6 +12,7 @@ from ._common import COLORS, GREY, check_one_outcome, new_axes
 from ._table import table_of
 
 
+@dataclass(eq=False, repr=False)
 class PredictiveIntervalDisplay:
     """Prediction along one feature, with what the posterior and the noise leave open.
 
@@ -49,28 +53,16 @@ class PredictiveIntervalDisplay:
     ((50, 2), (50, 1, 2))
     """
 
-    def __init__(
-        self,
-        values,
-        mean,
-        mean_interval,
-        *,
-        interval=None,
-        level,
-        feature,
-        labels,
-        ylabel,
-        observed=None,
-    ):
-        self.values = values
-        self.mean = mean
-        self.mean_interval = mean_interval
-        self.interval = interval
-        self.level = level
-        self.feature = feature
-        self.labels = labels
-        self.ylabel = ylabel
-        self.observed = observed
+    values: np.ndarray
+    mean: np.ndarray
+    mean_interval: np.ndarray
+    _: KW_ONLY
+    interval: np.ndarray | None = None
+    level: float
+    feature: str
+    labels: Any
+    ylabel: str
+    observed: Any = None
 
     @classmethod
     def from_estimator(

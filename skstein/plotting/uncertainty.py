@@ -1,11 +1,14 @@
 """The two parts of a prediction's uncertainty."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from ..predictive import predictive
 from ._common import COLORS, check_one_outcome, new_axes
 
 
+@dataclass(eq=False, repr=False)
 class UncertaintyDisplay:
     """How uncertain predictions are: noise (aleatoric) and ignorance of the model (epistemic).
 
@@ -35,11 +38,11 @@ class UncertaintyDisplay:
     'epistemic (nats)'
     """
 
-    def __init__(self, aleatoric, epistemic, *, unit, wrong=None):
-        self.aleatoric = aleatoric
-        self.epistemic = epistemic
-        self.unit = unit
-        self.wrong = wrong
+    aleatoric: np.ndarray
+    epistemic: np.ndarray
+    _: KW_ONLY
+    unit: str
+    wrong: np.ndarray | None = None
 
     @classmethod
     def from_estimator(cls, estimator, X, y=None, *, ax=None, **kwargs):

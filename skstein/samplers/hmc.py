@@ -6,6 +6,7 @@ gradient is one batched call. After Neal (2011), "MCMC using Hamiltonian dynamic
 size of Hoffman & Gelman (2014).
 """
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -14,6 +15,7 @@ from .._validation import Interval
 from .base import Metropolis
 
 
+@dataclass(eq=False, repr=False)
 class HMC(Metropolis):
     """Hamiltonian Monte Carlo over a batch of chains.
 
@@ -58,22 +60,13 @@ class HMC(Metropolis):
         "adapt_metric": ["boolean"],
     }
 
-    def __init__(
-        self,
-        trajectory=1.5,
-        acceptance=0.8,
-        max_leapfrogs=64,
-        *,
-        step_size=0.5,
-        thinning=1,
-        adapt_metric=True,
-    ):
-        self.trajectory = trajectory
-        self.acceptance = acceptance
-        self.max_leapfrogs = max_leapfrogs
-        self.step_size = step_size
-        self.thinning = thinning
-        self.adapt_metric = adapt_metric
+    trajectory: float = 1.5
+    acceptance: float = 0.8
+    max_leapfrogs: int = 64
+    _: KW_ONLY
+    step_size: float = 0.5
+    thinning: int = 1
+    adapt_metric: bool = True
 
     def _propose(self, target, chains):
         length = self.trajectory * chains.rng.uniform(0.8, 1.2)

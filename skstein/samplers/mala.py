@@ -5,6 +5,7 @@ step of size sqrt(h) (Neal 2011, section 5.2), and that is how it is written: th
 at both ends are the two proposal densities of the acceptance ratio.
 """
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 
 from .._validation import Interval
@@ -12,6 +13,7 @@ from .base import Metropolis
 from .hmc import leapfrog
 
 
+@dataclass(eq=False, repr=False)
 class MALA(Metropolis):
     """Metropolis-adjusted Langevin chains.
 
@@ -54,11 +56,11 @@ class MALA(Metropolis):
         "adapt_metric": ["boolean"],
     }
 
-    def __init__(self, acceptance=0.57, *, step_size=0.8, thinning=4, adapt_metric=True):
-        self.acceptance = acceptance
-        self.step_size = step_size
-        self.thinning = thinning
-        self.adapt_metric = adapt_metric
+    acceptance: float = 0.57
+    _: KW_ONLY
+    step_size: float = 0.8
+    thinning: int = 4
+    adapt_metric: bool = True
 
     def _propose(self, target, chains):
         return leapfrog(target, chains, 1)

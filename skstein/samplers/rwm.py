@@ -6,7 +6,9 @@ proposal in four.
 """
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from .._validation import Interval, StrOptions
 from .base import Metropolis
 
 
+@dataclass(eq=False, repr=False)
 class RWM(Metropolis):
     """Random-walk Metropolis chains.
 
@@ -54,11 +57,11 @@ class RWM(Metropolis):
         "adapt_metric": ["boolean"],
     }
 
-    def __init__(self, acceptance=0.234, *, step_size="auto", thinning=10, adapt_metric=True):
-        self.acceptance = acceptance
-        self.step_size = step_size
-        self.thinning = thinning
-        self.adapt_metric = adapt_metric
+    acceptance: float = 0.234
+    _: KW_ONLY
+    step_size: Any = "auto"
+    thinning: int = 10
+    adapt_metric: bool = True
 
     def _first_step(self, dim):
         return 2.38 / math.sqrt(dim) if isinstance(self.step_size, str) else self.step_size

@@ -25,7 +25,7 @@ approximate posterior around it.
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -71,6 +71,7 @@ class NetworkChains:
     n_divergent: int = 0
 
 
+@dataclass(eq=False, repr=False)
 class SGHMC(Sampler):
     """Hamiltonian chains on minibatches for targets that are neural networks.
 
@@ -114,10 +115,10 @@ class SGHMC(Sampler):
         ],
     }
 
-    def __init__(self, step_size=0.03, thinning="auto", *, minibatch="auto"):
-        self.step_size = step_size
-        self.thinning = thinning
-        self.minibatch = minibatch
+    step_size: float = 0.03
+    thinning: int | str = "auto"
+    _: KW_ONLY
+    minibatch: int | str | None = "auto"
 
     def warm_up(self, target, n_iterations, theta, rng):
         """Leave the start.

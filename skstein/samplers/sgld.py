@@ -11,6 +11,7 @@ for. What differs from Welling & Teh: the step size stays constant.
 """
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -20,6 +21,7 @@ from ._adapt import Metric, MetricAdaptation
 from .base import Chains, Sampler
 
 
+@dataclass(eq=False, repr=False)
 class SGLD(Sampler):
     """Langevin chains on minibatches, without an acceptance step.
 
@@ -75,11 +77,11 @@ class SGLD(Sampler):
         "adapt_metric": ["boolean"],
     }
 
-    def __init__(self, step_size=0.2, thinning=5, *, batch_size=None, adapt_metric=False):
-        self.step_size = step_size
-        self.thinning = thinning
-        self.batch_size = batch_size
-        self.adapt_metric = adapt_metric
+    step_size: float = 0.2
+    thinning: int = 5
+    _: KW_ONLY
+    batch_size: int | None = None
+    adapt_metric: bool = False
 
     def warm_up(self, target, n_iterations, theta, rng):
         """Leave the start, and learn the metric with ``adapt_metric=True``.

@@ -13,7 +13,8 @@ where the paper recomputes the KSD for every trial. The candidate of a group min
 import math
 import numbers
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -64,6 +65,7 @@ class PowerBudget:
         return 0.5 * math.sqrt(t**self.alpha * math.log(t))
 
 
+@dataclass(eq=False, repr=False)
 class OnlineKSDThinner(BaseEstimator):
     """Keep a few points of a stream of samples, those with the smallest kernel Stein discrepancy.
 
@@ -155,26 +157,15 @@ class OnlineKSDThinner(BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        n_points=100,
-        kernel="imq",
-        *,
-        budget="cap",
-        eps=0.0,
-        candidates=1,
-        preconditioner="auto",
-        recalibrate=False,
-        weights="uniform",
-    ):
-        self.n_points = n_points
-        self.kernel = kernel
-        self.budget = budget
-        self.eps = eps
-        self.candidates = candidates
-        self.preconditioner = preconditioner
-        self.recalibrate = recalibrate
-        self.weights = weights
+    n_points: int = 100
+    kernel: Any = "imq"
+    _: KW_ONLY
+    budget: Any = "cap"
+    eps: Any = 0.0
+    candidates: Any = 1
+    preconditioner: Any = "auto"
+    recalibrate: bool = False
+    weights: str = "uniform"
 
     def fit(self, samples, scores):
         """Forget what was seen before and pass all of ``samples`` through the dictionary.
