@@ -116,7 +116,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         """
 
         engine = self._engine(target)
-        self.inference_ = engine.last
+        self.inference_ = engine.last_stage
         attributes = partial(self._attributes, bijection, target.names, fitted)
         event, init = self._event(X, y, sample_weight), self._earlier(target, bijection)
         with self._rounds(engine.n_rounds(target), event, attributes) as callback:

@@ -92,7 +92,7 @@ class Engine(BaseEstimator):
         return type(self).__name__
 
     @property
-    def last(self):
+    def last_stage(self):
         """The engine itself; of several that run one after the other the last."""
         return self
 

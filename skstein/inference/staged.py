@@ -114,10 +114,10 @@ class Trained(Engine):
 
     @property
     def name(self):
-        return self.last.name
+        return self.last_stage.name
 
     @property
-    def last(self):
+    def last_stage(self):
         """The engine of the last stage."""
         return self._training if self.then is None else as_engine(self.then)
 
@@ -128,7 +128,7 @@ class Trained(Engine):
     def check(self, target):
         super().check(target)
         self._training.check(target)
-        engine = self.last
+        engine = self.last_stage
         if self.subspace is not None:
             if self.then is None:
                 raise ValueError(
@@ -149,7 +149,7 @@ class Trained(Engine):
     def n_rounds(self, target):
         rounds = [self._training.n_rounds(target)]
         if self.then is not None:
-            rounds.append(self.last.n_rounds(target))
+            rounds.append(self.last_stage.n_rounds(target))
         return None if None in rounds else sum(rounds)
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
@@ -193,7 +193,7 @@ class Trained(Engine):
 
     def _second(self, target, start, rng, map):
         """How the second engine is run, what takes its particles to networks, and their scales."""
-        theta, engine = start.particles, self.last
+        theta, engine = start.particles, self.last_stage
         if self.subspace is not None:
             if len(theta) < 2 or start.diagnostics["n_dead"]:
                 raise FloatingPointError(
