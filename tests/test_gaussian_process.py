@@ -1015,8 +1015,8 @@ def test_components_of_the_noise_alone_have_the_moments_of_the_prediction(n_targ
     reg = SparseGPRegressor(n_inducing=10, n_particles=3, random_state=0)
     reg.fit(X, y[:, 0] if n_targets == 1 else y)
     mean, std = reg.predict(X, return_std=True)
-    for rows, (means, noise), weights in reg._row_noises(X):
+    for rows, (means, log_noise), weights in reg._row_noises(X):
         found = means @ weights
         spread = np.square(means - found[..., None]) @ weights
         assert_allclose(found, mean[rows], atol=1e-8)
-        assert_allclose(spread + noise[..., 0], std[rows] ** 2, rtol=1e-8)
+        assert_allclose(spread + np.exp(log_noise[..., 0]), std[rows] ** 2, rtol=1e-8)
