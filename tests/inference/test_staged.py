@@ -299,7 +299,7 @@ class Normal(Engine):
 def test_networks_that_have_left_the_posterior_are_warned_of(factor, rng):
     """Draws f times as wide as a normal posterior have f^2 times its squared scores."""
     X = rng.normal(size=(300, 30))
-    y = X[:, 0] + rng.normal(size=300)
+    y = X[:, 0] + 0.1 * rng.normal(size=300)
     model = small(BayesianMLPRegressor, Normal(factor), prior="normal", dtype="float64")
     model.set_params(hidden_layer_sizes=())
     with warnings.catch_warnings(record=True) as caught:
