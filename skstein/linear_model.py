@@ -6,6 +6,7 @@ whatever an estimator reports or predicts is in the units of the data it was giv
 """
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -64,16 +65,13 @@ class _Scaling:
 
 def _takes_further_rows(estimator):
     """Whether the engine can bring a posterior up to date; what `partial_fit` is there for."""
-    try:
-        updates = resolve_engine(estimator.inference).update is not None
-    except (TypeError, ValueError):  # no engine at all, which `fit` refuses by name
-        updates = False
-    if not updates:
-        raise AttributeError(
-            f'partial_fit needs an engine that takes in further rows, such as inference="pmd"; '
-            f"got inference={estimator.inference!r}."
-        )
-    return True
+    with suppress(TypeError, ValueError):  # of what is no engine at all, which `fit` refuses
+        if resolve_engine(estimator.inference).update is not None:
+            return True
+    raise AttributeError(
+        f'partial_fit needs an engine that takes in further rows, such as inference="pmd"; '
+        f"got inference={estimator.inference!r}."
+    )
 
 
 class _BayesianLinearModel(BayesianEstimator):
