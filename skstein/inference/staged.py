@@ -183,7 +183,10 @@ class Trained(Engine):
             warn(failure)
         if self.subspace is None:
             if scale is None:
-                scale = _typical_scale(target, start.particles, rng.spawn(1)[0])
+                # Training fits its rows too well: the noise is that of the posterior.
+                networks, p = start.particles.copy(), target.n_weights
+                networks[:, p:] = posterior.mean()[p:]
+                scale = _typical_scale(target, networks, rng.spawn(1)[0])
             posterior.whitening = _in_units_of(scale, target)
             affordable = len(posterior) <= _AFFORDED * len(start.state) * start.n_iter
             steepness = _judge(posterior, target, affordable)
