@@ -145,7 +145,8 @@ def test_units_do_not_matter(Estimator, engine):
 def test_a_regression_is_a_mixture_of_normals():
     X, y = data(BayesianMLPRegressor)
     reg = small(BayesianMLPRegressor, "ksd-mcmc").fit(X, y)
-    means, variances = reg._particle_outputs(X, reg.posterior_.particles)
+    means, log_variances = reg._heads(X, reg.posterior_.particles)
+    variances = np.exp(log_variances)
     weights = reg.posterior_.weights
     mean, std = reg.predict(X, return_std=True)
     assert_allclose(mean, means @ weights)
@@ -180,9 +181,9 @@ def test_a_classification_averages_probabilities(n_classes):
     X, y = data(BayesianMLPClassifier, n_classes=n_classes)
     clf = small(BayesianMLPClassifier, "ksd-mcmc").fit(X, np.array(list("abc"))[y])
     proba = clf.predict_proba(X)
-    outputs = clf._particle_outputs(X, clf.posterior_.particles)
+    outputs = np.moveaxis(clf._heads(X, clf.posterior_.particles), 0, 2)
     if n_classes == 2:
-        outputs = np.stack([np.zeros_like(outputs), outputs], axis=2)
+        outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=2)
     by_particle = np.exp(outputs - logsumexp(outputs, axis=2, keepdims=True))
     assert_allclose(proba, np.einsum("m,nmk->nk", clf.posterior_.weights, by_particle))
     assert_array_equal(clf.predict(X), clf.classes_[proba.argmax(axis=1)])
