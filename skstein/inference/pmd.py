@@ -35,7 +35,7 @@ from .._validation import HasMethods, Interval, StrOptions
 from ..posterior import ParticlePosterior
 from ..targets import supports
 from ._kde import defensive_draws, grouped_draws, plain_draws
-from ._mirror import MAX_PIECES, WeightedParticles, mirror_step
+from ._mirror import MAX_PIECES, WeightedParticles, batches, mirror_step
 from ._pcn import pcn_sweeps
 from ._step_sizes import STEP_SIZES
 from ._stream import N_PARTS, Stream
@@ -198,9 +198,8 @@ class PMD(Engine):
             return in_chunks(map, target.log_density, theta, target.n_rows)
 
         rounds = Rounds(n_steps, lambda: ParticlePosterior(state.theta, state.weights), callback)
-        for rows in _batches(n, batch, self.max_iter, rng, self.replacement):
+        for rows, size in batches(n, batch, self.max_iter, rng, self.replacement):
             t += 1
-            size = n if rows is None else len(rows)
             step_size = self._step_size(t, n / size)
             pieces = mirror_step(state, partial(log_posterior, rows=rows), step_size, rng)
             if pieces == MAX_PIECES:
@@ -384,14 +383,3 @@ class PMD(Engine):
         if not 0.0 < step_size <= 1.0:
             raise ValueError(f"step_size gave {step_size!r} at step {t}; it must lie in (0, 1].")
         return step_size
-
-
-def _batches(n, batch, n_epochs, rng, replacement=False):
-    """Rows of each step, epoch by epoch; None for all rows."""
-    for _ in range(n_epochs):
-        if batch == n and not replacement:
-            yield None
-            continue
-        order = rng.integers(n, size=n) if replacement else rng.permutation(n)
-        for first in range(0, n, batch):
-            yield order[first : first + batch]
