@@ -57,7 +57,7 @@ from ._validation import (
     validate_data,
     validated,
 )
-from .inference._mirror import LEAST_POWER, WeightedParticles, mirror_step
+from .inference._mirror import LEAST_POWER, WeightedParticles, batches, mirror_step
 from .inference.base import BATCH_SIZE, Rounds
 from .outcomes import Normal
 from .posterior import ParticlePosterior
@@ -390,7 +390,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
 
         with self._rounds(n_steps, given, attributes) as callback:
             rounds = Rounds(n_steps, make_posterior, callback)
-            for rows, size in _batches(n, batch, self.max_iter, rng):
+            for batch_rows, size in batches(n, batch, self.max_iter, rng):
+                rows = slice(None) if batch_rows is None else batch_rows
                 visited += size
                 step = size / visited if self.step_size is None else self.step_size(t)
                 if not 0.0 < step <= 1.0:
@@ -549,14 +550,11 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         """Moments of the prior, with the kernel and the number of outcomes as given."""
         X = self._validated(X)
         kernel = _default_kernel() if self.kernel is None else self.kernel
-        mean = np.zeros((len(X), self._n_outputs))
-        if return_cov:
-            covariance = np.repeat(kernel(X)[:, :, None], self._n_outputs, axis=2)
-            return _squeezed(mean), _squeezed(covariance)
-        if return_std:
-            std = np.repeat(np.sqrt(kernel.diag(X))[:, None], self._n_outputs, axis=1)
-            return _squeezed(mean), _squeezed(std)
-        return _squeezed(mean)
+        mean = _squeezed(np.zeros((len(X), self._n_outputs)))
+        if not (return_cov or return_std):
+            return mean
+        spread = kernel(X) if return_cov else np.sqrt(kernel.diag(X))
+        return mean, _squeezed(np.repeat(spread[..., None], self._n_outputs, axis=-1))
 
     def sample_y(self, X, n_samples=1, random_state=0):
         """Draw outcomes of all rows jointly, with their full covariance; before `fit`, a priori.
@@ -708,18 +706,6 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
 
 def _default_kernel():
     return ConstantKernel() * RBF() + WhiteKernel()
-
-
-def _batches(n, batch, n_epochs, rng):
-    """(rows, their number) of each step: reshuffled epochs without replacement, or all rows."""
-    for _ in range(n_epochs):
-        if batch == n:
-            yield slice(None), n
-            continue
-        order = rng.permutation(n)
-        for first in range(0, n, batch):
-            rows = order[first : first + batch]
-            yield rows, len(rows)
 
 
 def _normal_draws(mean, covariance, n_samples, rng):

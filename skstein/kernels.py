@@ -260,36 +260,33 @@ class Linear(Kernel):
             raise ValueError(f'scale must be "dim" or a positive number, got {self.scale!r}.')
         return float(self.scale)
 
-    def _factor(self, x):
-        return self._factor_of(x.shape[1])
-
-    def _factor_of(self, dim):
+    def _factor(self, dim):
         return self._c(dim) / (1.0 + dim)
 
     def matrix(self, x, y):
-        return self._factor(x) * (1.0 + x @ y.T)
+        return self._factor(x.shape[1]) * (1.0 + x @ y.T)
 
     def diagonal(self, x):
-        return self._factor(x) * (1.0 + _dots(x, x))
+        return self._factor(x.shape[1]) * (1.0 + _dots(x, x))
 
     def drift(self, x, points, scores, weights=None, outside=None):
         w, products, dim = _weights(weights, len(points)), 1.0 + x @ points.T, x.shape[1]
         if outside is not None:
             products, dim = products + outside.products, outside.dim
-        return self._factor_of(dim) * ((products * w) @ scores + w.sum() * x)
+        return self._factor(dim) * ((products * w) @ scores + w.sum() * x)
 
     def self_term(self, x, scores):
-        return self.diagonal(x)[:, None] * scores + self._factor(x) * x
+        return self.diagonal(x)[:, None] * scores + self._factor(x.shape[1]) * x
 
     def stein_matrix(self, x, sx, y=None, sy=None):
         y, sy = (x, sx) if y is None else (y, sy)
         trace = float(x.shape[1])
         products = (1.0 + x @ y.T) * (sx @ sy.T)
-        return self._factor(x) * (products + _dots(x, sx)[:, None] + _dots(y, sy) + trace)
+        return self._factor(x.shape[1]) * (products + _dots(x, sx)[:, None] + _dots(y, sy) + trace)
 
     def stein_diagonal(self, x, sx):
         squares = (1.0 + _dots(x, x)) * _dots(sx, sx)
-        return self._factor(x) * (squares + 2.0 * _dots(x, sx) + x.shape[1])
+        return self._factor(x.shape[1]) * (squares + 2.0 * _dots(x, sx) + x.shape[1])
 
 
 class Sum(Kernel):
@@ -324,7 +321,7 @@ class Sum(Kernel):
         if len(x) <= 8 and isinstance(self.k1, RBF) and isinstance(self.k2, Linear):
             dim = x.shape[1] if outside is None else outside.dim
             w = _weights(weights, len(points))
-            h2, factor = self.k1._h2(dim), self.k2._factor_of(dim)
+            h2, factor = self.k1._h2(dim), self.k2._factor(dim)
             return rbf_linear_drift(x, points, scores, w, h2, factor, outside)
         arguments = x, points, scores, weights, outside
         return self.k1.drift(*arguments) + self.k2.drift(*arguments)

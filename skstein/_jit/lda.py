@@ -130,10 +130,7 @@ def _conditional(row, alpha, n, p):
     for j in range(k):
         p[j] = row[j] * (alpha + n[j])
     # Four sums at a time: one alone would wait for each addition before the next.
-    a = 0.0
-    b = 0.0
-    c = 0.0
-    d = 0.0
+    a = b = c = d = 0.0
     whole = k - k % 4
     for j in range(0, whole, 4):
         a += p[j]

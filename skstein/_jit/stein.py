@@ -38,20 +38,11 @@ def rbf_linear_drift(x, points, scores, weights, h2, factor, outside=None):
     >>> rbf_linear_drift(np.zeros((1, 2)), np.zeros((1, 2)), np.ones((1, 2)), np.ones(1), 2.0, 1.0)
     array([[2., 2.]])
     """
-    x = frozen(x)
-    drift = np.empty(x.shape)
+    x, points, scores, weights = map(frozen, (x, points, scores, weights))
+    drift = np.zeros(x.shape)
     squares, products = np.zeros((2, len(x), len(points))) if outside is None else outside[:2]
-    _rbf_linear_drift(
-        x,
-        frozen(points),
-        frozen(scores),
-        frozen(weights),
-        float(h2),
-        float(factor),
-        frozen(squares),
-        frozen(products),
-        drift,
-    )
+    scales, held = (float(h2), float(factor)), (frozen(squares), frozen(products))
+    _rbf_linear_drift(x, points, scores, weights, *scales, *held, drift)
     return drift
 
 
@@ -60,8 +51,6 @@ def _rbf_linear_drift(x, points, scores, weights, h2, factor, squares, products,
     n, d = x.shape
     for i in range(n):
         pull = 0.0
-        for k in range(d):
-            drift[i, k] = 0.0
         for j in range(points.shape[0]):
             square = squares[i, j]
             product = products[i, j]

@@ -37,21 +37,13 @@ class Kernel(NamedTuple):
         return cls(bool(gaussian), float(scale2), float(exponent), frozen(rates))
 
 
-class Scratch(NamedTuple):
-    """What a row of the Stein matrix needs room for."""
-
-    row: np.ndarray
-    slopes: np.ndarray
-    squares: np.ndarray
-    curvatures: np.ndarray
-
-
 class Dictionary(NamedTuple):
     """The points kept and their Stein matrix, and the best candidate of the current group.
 
     ``counts`` holds the number of points, of samples in the current group, of finished groups, of
     points that ever entered, and of replacements since the row sums were last recomputed.
-    ``best_numbers`` holds the candidate's objective and k0(x, x).
+    ``best_numbers`` holds the candidate's objective and k0(x, x), ``scratch`` has room for what a
+    row of the Stein matrix needs.
     """
 
     points: np.ndarray
@@ -65,10 +57,7 @@ class Dictionary(NamedTuple):
     best_row: np.ndarray
     best_index: np.ndarray
     best_numbers: np.ndarray
-    row: np.ndarray
-    slopes: np.ndarray
-    squares: np.ndarray
-    curvatures: np.ndarray
+    scratch: np.ndarray
 
 
 SIZE, GROUP, STEPS, ENTERED, REPLACED = range(5)
@@ -88,10 +77,7 @@ def empty_dictionary(capacity, dim):
         best_row=np.zeros(capacity),
         best_index=np.zeros(1, dtype=np.int64),
         best_numbers=np.zeros(2),
-        row=np.zeros(capacity),
-        slopes=np.zeros(capacity),
-        squares=np.zeros(capacity),
-        curvatures=np.zeros(capacity),
+        scratch=np.zeros((4, capacity)),
     )
 
 
@@ -128,9 +114,8 @@ def thin_capped(dictionary, x, scores, index, n_points, candidates, kernel):
     that contributes most to the KSD, if it contributes less itself. ``index`` (n,) are the samples'
     numbers in the stream. ``dictionary`` is changed in place and must have room for ``n_points``.
     """
-    _thin_capped(
-        dictionary, frozen(x), frozen(scores), index, int(n_points), int(candidates), kernel
-    )
+    samples = frozen(x), frozen(scores), index
+    _thin_capped(dictionary, *samples, int(n_points), int(candidates), kernel)
 
 
 def thin_floored(dictionary, x, scores, index, floors, slacks, candidates, kernel):
@@ -141,16 +126,8 @@ def thin_floored(dictionary, x, scores, index, floors, slacks, candidates, kerne
     dropping, plus ``slacks[t]``. ``floors`` and ``slacks`` have an entry for every group that ends
     within ``x``. ``dictionary`` must have room for one more point per group.
     """
-    _thin_floored(
-        dictionary,
-        frozen(x),
-        frozen(scores),
-        index,
-        frozen(floors),
-        frozen(slacks),
-        int(candidates),
-        kernel,
-    )
+    samples, bounds = (frozen(x), frozen(scores), index), (frozen(floors), frozen(slacks))
+    _thin_floored(dictionary, *samples, *bounds, int(candidates), kernel)
 
 
 def greedy(x, scores, n_points, kernel):
@@ -179,16 +156,17 @@ def stein_matrix(x, scores, kernel):
 
 @compiled
 def _stein_row(x, s, points, scores, kernel, scratch):
-    """``scratch.row[i] = k0(x, points[:, i])`` for a radial kernel phi(|x - y|^2)."""
-    row, slopes, squares, curvatures = scratch
+    """``scratch[0, i] = k0(x, points[:, i])`` for a radial kernel phi(|x - y|^2).
+
+    ``scratch`` has four rows, which hold intermediate values of at least as many points.
+    """
+    row, slopes = scratch[0], scratch[1]
+    squares, curvatures = scratch[2], scratch[3]
     gaussian, scale2, exponent, rates = kernel
     dim, n = points.shape
     trace = 0.0
     isotropic = True
-    for i in range(n):
-        row[i] = 0.0
-        slopes[i] = 0.0
-        squares[i] = 0.0
+    scratch[:3, :n] = 0.0
     for k in range(dim):
         xk = x[k]
         sk = s[k]
@@ -205,8 +183,7 @@ def _stein_row(x, s, points, scores, kernel, scratch):
     if isotropic:
         curvatures = squares
     else:
-        for i in range(n):
-            curvatures[i] = 0.0
+        curvatures[:n] = 0.0
         for k in range(dim):
             xk = x[k]
             rate = rates[k]
@@ -250,9 +227,8 @@ def _stein_diagonal(s, kernel):
 def _offer(d, x, s, index, candidates, kernel):
     """Let a sample compete for its group; True when the group's best candidate stands ready."""
     n = d.counts[SIZE]
-    row = d.row[:n]
-    scratch = Scratch(row, d.slopes, d.squares, d.curvatures)
-    _stein_row(x, s, d.points[:, :n], d.scores[:, :n], kernel, scratch)
+    _stein_row(x, s, d.points[:, :n], d.scores[:, :n], kernel, d.scratch)
+    row = d.scratch[0, :n]
     own = _stein_diagonal(s, kernel)
     objective = own + 2.0 * row.sum()
     if d.counts[GROUP] == 0 or objective < d.best_numbers[0]:
@@ -274,9 +250,8 @@ def _offer(d, x, s, index, candidates, kernel):
 def _place(d, j):
     """Write the candidate into slot j; the other points' row sums are the caller's."""
     n = d.counts[SIZE]
-    for i in range(n):
-        d.matrix[i, j] = d.best_row[i]
-        d.matrix[j, i] = d.best_row[i]
+    d.matrix[:n, j] = d.best_row[:n]
+    d.matrix[j, :n] = d.best_row[:n]
     d.matrix[j, j] = d.best_numbers[1]
     d.row_sums[j] = d.matrix[j, :n].sum()
     d.points[:, j] = d.best_point
@@ -288,8 +263,7 @@ def _place(d, j):
 @compiled
 def _append(d):
     n = d.counts[SIZE]
-    for i in range(n):
-        d.row_sums[i] += d.best_row[i]
+    d.row_sums[:n] += d.best_row[:n]
     d.counts[SIZE] = n + 1
     _place(d, n)
 
@@ -404,25 +378,19 @@ def _thin_floored(d, x, scores, index, floors, slacks, candidates, kernel):
 
 
 @compiled
-def _by_coordinate(x):
-    n, dim = x.shape
-    columns = np.empty((dim, n))
-    for i in range(n):
-        columns[:, i] = x[i]
-    return columns
-
-
-@compiled
-def _empty_scratch():
-    return Scratch(np.empty(_PIECE), np.empty(_PIECE), np.empty(_PIECE), np.empty(_PIECE))
+def _add_row(x, s, points, scores, kernel, scratch, sign, sums):
+    """Add ``sign`` times k0 of ``x`` and each of the first points to their ``sums``."""
+    for low in range(0, sums.size, _PIECE):
+        high = min(low + _PIECE, sums.size)
+        _stein_row(x, s, points[:, low:high], scores[:, low:high], kernel, scratch)
+        sums[low:high] += sign * scratch[0, : high - low]
 
 
 @compiled
 def _greedy(x, scores, kernel, indices):
     n = len(x)
-    points = _by_coordinate(x)
-    point_scores = _by_coordinate(scores)
-    scratch = _empty_scratch()
+    points, point_scores = x.T.copy(), scores.T.copy()
+    scratch = np.empty((4, _PIECE))
     # Half of k0(x, x) plus the sum of k0(x, x_j) over the points chosen so far.
     objective = np.empty(n)
     for i in range(n):
@@ -430,19 +398,15 @@ def _greedy(x, scores, kernel, indices):
     for step in range(indices.size):
         chosen = np.argmin(objective)
         indices[step] = chosen
-        for low in range(0, n, _PIECE):
-            high = min(low + _PIECE, n)
-            there = points[:, low:high]
-            _stein_row(x[chosen], scores[chosen], there, point_scores[:, low:high], kernel, scratch)
-            for i in range(low, high):
-                objective[i] += scratch.row[i - low]
+        x_new, s_new = x[chosen], scores[chosen]
+        _add_row(x_new, s_new, points, point_scores, kernel, scratch, 1.0, objective)
 
 
 @compiled
 def _sum_rows(x, scores, points, point_scores, order, n, kernel, scratch, diagonal, row_sums):
     """Row sums of the Stein matrix of the first n points, from one half of it."""
-    for i in range(n):
-        row_sums[i] = diagonal[i]
+    row = scratch[0]
+    row_sums[:n] = diagonal[:n]
     for low in range(0, n, _PIECE):
         high = min(low + _PIECE, n)
         for i in range(high):
@@ -452,8 +416,8 @@ def _sum_rows(x, scores, points, point_scores, order, n, kernel, scratch, diagon
             _stein_row(x[j], scores[j], there, point_scores[:, first:high], kernel, scratch)
             total = 0.0
             for k in range(first, high):
-                total += scratch.row[k - first]
-                row_sums[k] += scratch.row[k - first]
+                total += row[k - first]
+                row_sums[k] += row[k - first]
             row_sums[i] += total
 
 
@@ -461,9 +425,8 @@ def _sum_rows(x, scores, points, point_scores, order, n, kernel, scratch, diagon
 def _backward(x, scores, kernel, order, n_points):
     """Reorder ``order`` so that the first ``n_points`` remain."""
     n = len(x)
-    points = _by_coordinate(x)
-    point_scores = _by_coordinate(scores)
-    scratch = _empty_scratch()
+    points, point_scores = x.T.copy(), scores.T.copy()
+    scratch = np.empty((4, _PIECE))
     diagonal = np.empty(n)
     for i in range(n):
         diagonal[i] = _stein_diagonal(scores[i], kernel)
@@ -485,23 +448,17 @@ def _backward(x, scores, kernel, order, n_points):
         point_scores[:, worst] = point_scores[:, n]
         diagonal[worst] = diagonal[n]
         row_sums[worst] = row_sums[n]
-        for low in range(0, n, _PIECE):
-            high = min(low + _PIECE, n)
-            there = points[:, low:high]
-            _stein_row(x[j], scores[j], there, point_scores[:, low:high], kernel, scratch)
-            for i in range(low, high):
-                row_sums[i] -= scratch.row[i - low]
+        _add_row(x[j], scores[j], points, point_scores, kernel, scratch, -1.0, row_sums[:n])
 
 
 @compiled
 def _stein_matrix(x, scores, kernel, matrix):
     n = len(x)
-    points = _by_coordinate(x)
-    point_scores = _by_coordinate(scores)
-    scratch = _empty_scratch()
+    points, point_scores = x.T.copy(), scores.T.copy()
+    scratch = np.empty((4, _PIECE))
     for low in range(0, n, _PIECE):
         high = min(low + _PIECE, n)
         there = points[:, low:high]
         for i in range(n):
             _stein_row(x[i], scores[i], there, point_scores[:, low:high], kernel, scratch)
-            matrix[i, low:high] = scratch.row[: high - low]
+            matrix[i, low:high] = scratch[0, : high - low]

@@ -68,22 +68,22 @@ def pull_path(hyper, path, weight, shift, score):
         Derivatives with respect to ``mu``, ``phi`` and ``log tau``, at constant noise.
     by_weight, by_shift : array of shape (m, T)
     """
-    path = frozen(path)
-    by_noise, by_weight, by_shift = np.empty((3, *path.shape))
-    by_hyper = np.empty((len(path), 3))
-    given = frozen(hyper), path, frozen(weight), frozen(shift), frozen(score)
-    _pull_path(*given, by_noise, by_hyper, by_weight, by_shift)
-    return by_noise, by_hyper, by_weight, by_shift
+    return _derivatives(_pull_path, hyper, path, weight, shift, score)
 
 
 def push_path(hyper, path, weight, shift, by_noise):
     """The inverse of `pull_path`: ``score``, and the other three derivatives."""
+    return _derivatives(_push_path, hyper, path, weight, shift, by_noise)
+
+
+def _derivatives(routine, hyper, path, weight, shift, known):
+    """The derivatives that ``routine`` finds from the one that is ``known``, of shape (m, T)."""
     path = frozen(path)
-    score, by_weight, by_shift = np.empty((3, *path.shape))
+    found, by_weight, by_shift = np.empty((3, *path.shape))
     by_hyper = np.empty((len(path), 3))
-    given = frozen(hyper), path, frozen(weight), frozen(shift), frozen(by_noise)
-    _push_path(*given, score, by_hyper, by_weight, by_shift)
-    return score, by_hyper, by_weight, by_shift
+    given = frozen(hyper), path, frozen(weight), frozen(shift), frozen(known)
+    routine(*given, found, by_hyper, by_weight, by_shift)
+    return found, by_hyper, by_weight, by_shift
 
 
 @compiled

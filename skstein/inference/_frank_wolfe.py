@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from ..kernels import IMQ, Linear, outside
+from ..posterior import ParticlePosterior
 from ..thinning.subsets import simplex_weights
 from ._adam import Adam
 from ._moment_matching import match_moments
@@ -202,6 +203,10 @@ class SteinMeasure:
         return (
             np.full(self.size, 1.0 / max(self.size, 1)) if self._weights is None else self._weights
         )
+
+    def posterior(self):
+        """The particles so far, as arrays of their own."""
+        return ParticlePosterior(self.points.copy(), self.weights, scores=self.scores.copy())
 
     def put(self, i, y, score):
         """Set particle ``i``, which is new or has moved; a new one has weight only among equals."""

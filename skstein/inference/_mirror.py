@@ -121,6 +121,18 @@ def _largest(holds, top):
     return low
 
 
+def batches(n, batch, n_epochs, rng, replacement=False):
+    """(rows, their number) of each step, epoch by epoch; None for all rows."""
+    for _ in range(n_epochs):
+        if batch == n and not replacement:
+            yield None, n
+            continue
+        order = rng.integers(n, size=n) if replacement else rng.permutation(n)
+        for first in range(0, n, batch):
+            rows = order[first : first + batch]
+            yield rows, len(rows)
+
+
 def mirror_step(state, log_posterior, step_size, rng):
     """One prox step of mirror descent, ``log q += g (log_posterior - log q)``.
 

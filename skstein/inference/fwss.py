@@ -162,13 +162,8 @@ class FWSS(Engine):
             measure.put(i, starts[i], target.score(starts[i : i + 1])[0])
         cached = target.score(starts) if self.init == "svgd" and not kept else None
         total = (n - kept) * (1 + self.n_sweeps) or n * self.n_sweeps
-
-        def current():
-            return ParticlePosterior(
-                measure.points.copy(), measure.weights, scores=measure.scores.copy()
-            )
-
-        n_blocks, rounds = min(self.n_blocks, target.dim), Rounds(total, current, callback)
+        n_blocks = min(self.n_blocks, target.dim)
+        rounds = Rounds(total, measure.posterior, callback)
         for iteration, i in enumerate(self._order(measure, kept, n, rounds.history), start=1):
             new = i == measure.size
             oracle = self._oracle(target, kernel, measure, i)
@@ -206,7 +201,7 @@ class FWSS(Engine):
         if self.weights == "stein":
             measure.correct()
         # With minibatches too, each frozen score is of all rows.
-        posterior = current()
+        posterior = measure.posterior()
         posterior.history, posterior.n_iter = rounds.history.arrays(), iteration
         return posterior
 

@@ -24,7 +24,6 @@ from scipy.linalg import solve_triangular
 
 from .._validation import Interval
 from ..kernels import RBF, Kernel, Linear
-from ..posterior import ParticlePosterior
 from ._frank_wolfe import Oracle, SteinMeasure
 from .base import (
     COORDINATES,
@@ -115,11 +114,10 @@ class LazyFWSS(Engine):
     def run(self, target, rng, *, init=None, map=map, callback=None):
         n = automatic(self.n_particles, target.dim)
         svgd = SVGD(n, kernel=self.kernel, max_iter=self.max_iter, learning_rate=self.learning_rate)
-        start = (
-            typical_draws(target, rng, n)
-            if init is None
-            else starting_particles(target, rng, n, init)
-        )
+        if init is None:
+            start = typical_draws(target, rng, n)
+        else:
+            start = starting_particles(target, rng, n, init)
         store = svgd.run(target, rng, init=start, map=map).particles
         scores = target.score(store)
         require_finite(scores, "the score", 0, {})
@@ -131,15 +129,10 @@ class LazyFWSS(Engine):
             measure.put(measure.size, store[j], scores[j])
             measure.correct()
 
-        def current():
-            return ParticlePosterior(
-                measure.points.copy(), measure.weights, scores=measure.scores.copy()
-            )
-
         take(np.argmin(np.einsum("ij,ij->i", scores, scores)))
         phi = 0.5 * measure.gaps(store, scores).max()
         least, n_calls, iteration = self.tol * phi, 0, 0
-        rounds = Rounds(self.n_rounds(target), current, callback)
+        rounds = Rounds(self.n_rounds(target), measure.posterior, callback)
         while phi >= least and not used.all():
             iteration += 1
             gaps = np.where(used, -np.inf, measure.gaps(store, scores))
@@ -168,7 +161,7 @@ class LazyFWSS(Engine):
             if stop:
                 break
         measure.match(target, self.max_iter_matching, map=map)
-        posterior = current()
+        posterior = measure.posterior()
         posterior.history, posterior.n_iter = rounds.history.arrays(), iteration
         return posterior
 

@@ -35,7 +35,7 @@ from .._validation import HasMethods, Interval, StrOptions
 from ..posterior import ParticlePosterior
 from ..targets import supports
 from ._kde import defensive_draws, grouped_draws, plain_draws
-from ._mirror import MAX_PIECES, WeightedParticles, mirror_step
+from ._mirror import MAX_PIECES, WeightedParticles, batches, mirror_step
 from ._pcn import pcn_sweeps
 from ._step_sizes import STEP_SIZES
 from ._stream import N_PARTS, Stream
@@ -198,9 +198,8 @@ class PMD(Engine):
             return in_chunks(map, target.log_density, theta, target.n_rows)
 
         rounds = Rounds(n_steps, lambda: ParticlePosterior(state.theta, state.weights), callback)
-        for rows in _batches(n, batch, self.max_iter, rng, self.replacement):
+        for rows, size in batches(n, batch, self.max_iter, rng, self.replacement):
             t += 1
-            size = n if rows is None else len(rows)
             step_size = self._step_size(t, n / size)
             pieces = mirror_step(state, partial(log_posterior, rows=rows), step_size, rng)
             if pieces == MAX_PIECES:
@@ -244,17 +243,10 @@ class PMD(Engine):
                 f"{m} particles are few for a start from the prior in {dim} coordinates: raise "
                 f'n_particles to {_PER_COORDINATE * dim}, or use init="laplace"'
             )
-        stream = Stream(
-            (state,),
-            target.bijection,
-            rng,
-            n + target.n_weightless,
-            t,
-            power,
-            rounds.history.arrays(),
-            problems,
-            Probe.of(target.log_prior, state.theta) if supports(target, "log_prior") else None,
-        )
+        n_seen, history = n + target.n_weightless, rounds.history.arrays()
+        prior = Probe.of(target.log_prior, state.theta) if supports(target, "log_prior") else None
+        parts = (state,)
+        stream = Stream(parts, target.bijection, rng, n_seen, t, power, history, problems, prior)
         return stream.posterior(memory=memory)
 
     def update(self, target, stream, *, map=map):
@@ -384,14 +376,3 @@ class PMD(Engine):
         if not 0.0 < step_size <= 1.0:
             raise ValueError(f"step_size gave {step_size!r} at step {t}; it must lie in (0, 1].")
         return step_size
-
-
-def _batches(n, batch, n_epochs, rng, replacement=False):
-    """Rows of each step, epoch by epoch; None for all rows."""
-    for _ in range(n_epochs):
-        if batch == n and not replacement:
-            yield None
-            continue
-        order = rng.integers(n, size=n) if replacement else rng.permutation(n)
-        for first in range(0, n, batch):
-            yield order[first : first + batch]

@@ -51,8 +51,8 @@ class SteinCoordinates:
         self._location = samples.mean(axis=0) if len(samples) else np.zeros(dim)
         covariance = _covariance("preconditioner", preconditioner, samples)
         if covariance is not None:
-            root = _cholesky("preconditioner", covariance)
-            self._set_root(root, solve_triangular(root, np.eye(dim), lower=True))
+            self._root = _cholesky("preconditioner", covariance)
+            self._inverse = solve_triangular(self._root, np.eye(dim), lower=True)
         squares = _squared_scale(length_scale, self.samples(samples))
         if np.ndim(squares) == 2:
             self._make_round(squares)
@@ -81,16 +81,12 @@ class SteinCoordinates:
         """What `scores` undoes."""
         return t if self._root is None else (t / self._rates) @ self._inverse
 
-    def _set_root(self, root, inverse):
-        self._root, self._inverse = root, inverse
-
     def _make_round(self, squares):
         g, rotation = np.linalg.eigh(squares)
         scaled, inverse = rotation * np.sqrt(g), (rotation / np.sqrt(g)).T
         if self._root is not None:
             scaled, inverse = self._root @ scaled, inverse @ self._inverse
-        self._set_root(scaled, inverse)
-        self._rates = 1.0 / g
+        self._root, self._inverse, self._rates = scaled, inverse, 1.0 / g
 
 
 def _covariance(name, value, samples):

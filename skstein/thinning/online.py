@@ -196,9 +196,7 @@ class OnlineKSDThinner(BaseEstimator):
                 "nothing was kept: no draw is finite and has a finite score, or there are fewer "
                 "draws than candidates."
             )
-        complaint = self._moment_complaint()
-        if complaint:
-            warnings.warn(complaint, ConvergenceWarning, stacklevel=2)
+        self._moments_agree()
         return self
 
     def partial_fit(self, samples, scores):
@@ -297,29 +295,29 @@ class OnlineKSDThinner(BaseEstimator):
             If not.
         """
         check_is_fitted(self)
-        complaint = self._moment_complaint()
-        if complaint:
-            warnings.warn(complaint, ConvergenceWarning, stacklevel=2)
-        return not complaint
+        return self._moments_agree()
 
-    def _moment_complaint(self):
+    def _moments_agree(self):
         # Coordinates that never moved have no standard deviation; there is nothing to say of them.
         moved = self._moments.variances() > 0.0
         gap, ratio = np.abs(self.moment_gap_[moved]), self.sd_ratio_[moved]
         if not self._size or not gap.size:
-            return ""
+            return True
         # A lost mode widens some coordinates and narrows others.
         in_range = ratio.min() >= 0.7 and ratio.max() <= 1.3
         if gap.max() <= 0.3 and 0.85 <= ratio.mean() <= 1.15 and in_range:
-            return ""
-        return (
+            return True
+        warnings.warn(
             f"the {self._size} kept points miss the moments of the {self._moments.count} draws: "
             f"the largest gap of a mean is {gap.max():.2f} standard deviations (coordinate "
             f"{np.flatnonzero(moved)[np.argmax(gap)]}), the ratio of standard deviations "
             f"{ratio.mean():.2f} on average, {ratio.min():.2f} to {ratio.max():.2f}. Keep more "
             "points, look for separated modes, drop the burn-in from the stream, and check that "
-            "the scores are those of these coordinates."
+            "the scores are those of these coordinates.",
+            ConvergenceWarning,
+            stacklevel=3,
         )
+        return False
 
     def _feed(self, samples, scores, automatic):
         """Pass samples on; ``automatic`` is what the preconditioner "auto" stands for."""
@@ -412,34 +410,23 @@ class OnlineKSDThinner(BaseEstimator):
             self._path_every *= 2
 
     def _pass(self, samples, scores, index):
-        samples, scores = self._coordinates.samples(samples), self._coordinates.scores(scores)
+        draws = self._coordinates.samples(samples), self._coordinates.scores(scores), index
         kernel = self._coordinates.kernel
         floor = _floor(self.budget)
         if floor is None:
-            _jit.thin_capped(
-                self._dictionary, samples, scores, index, self.n_points, self.candidates, kernel
-            )
+            _jit.thin_capped(self._dictionary, *draws, self.n_points, self.candidates, kernel)
             return
         slack = _slack(self.eps, floor)
         counts = self._dictionary.counts
         groups = (counts[_jit.GROUP] + len(samples)) // self.candidates
         steps = range(int(counts[_jit.STEPS]) + 1, int(counts[_jit.STEPS]) + 1 + groups)
-        floors = np.array([_finite("budget", floor, t) for t in steps])
-        slacks = np.array([_finite("eps", slack, t) for t in steps])
+        floors = np.ceil([_finite("budget", floor, t) for t in steps])
+        slacks = [_finite("eps", slack, t) for t in steps]
         capacity = len(self._dictionary.row_sums)
         if self._size + groups > capacity:
             larger = max(2 * capacity, self._size + groups)
             self._dictionary = _jit.resized(self._dictionary, larger)
-        _jit.thin_floored(
-            self._dictionary,
-            samples,
-            scores,
-            index,
-            np.ceil(floors),
-            slacks,
-            self.candidates,
-            kernel,
-        )
+        _jit.thin_floored(self._dictionary, *draws, floors, slacks, self.candidates, kernel)
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "_dictionary")

@@ -21,9 +21,8 @@ from skstein.inference._kde import (
     plain_draws,
     systematic,
 )
-from skstein.inference._mirror import WeightedParticles, bayes_step, mirror_step
+from skstein.inference._mirror import WeightedParticles, batches, bayes_step, mirror_step
 from skstein.inference._pcn import pcn_sweeps
-from skstein.inference.pmd import _batches
 from skstein.targets import Affine, LogisticTarget
 from skstein.targets.transformed import Transformed
 
@@ -148,22 +147,23 @@ def test_systematic_resampling_keeps_each_particle_within_one_of_its_share(rng):
 
 @pytest.mark.parametrize(("n", "batch"), [(10, 3), (12, 4), (5, 1)])
 def test_every_epoch_visits_every_row_once(n, batch, rng):
-    batches = list(_batches(n, batch, 3, rng))
+    steps, sizes = zip(*batches(n, batch, 3, rng), strict=True)
     each = -(-n // batch)
-    assert len(batches) == 3 * each
+    assert len(steps) == 3 * each
+    assert [len(rows) for rows in steps] == list(sizes)
     for epoch in range(3):
-        rows = np.concatenate(batches[epoch * each : (epoch + 1) * each])
+        rows = np.concatenate(steps[epoch * each : (epoch + 1) * each])
         assert sorted(rows) == list(range(n))
 
 
 def test_with_replacement_an_epoch_repeats_rows(rng):
-    batches = list(_batches(200, 50, 2, rng, replacement=True))
-    assert [len(rows) for rows in batches] == 8 * [50]
-    assert len(np.unique(np.concatenate(batches[:4]))) < 200
+    steps, sizes = zip(*batches(200, 50, 2, rng, replacement=True), strict=True)
+    assert [len(rows) for rows in steps] == list(sizes) == 8 * [50]
+    assert len(np.unique(np.concatenate(steps[:4]))) < 200
 
 
 def test_all_rows_are_one_batch(rng):
-    assert list(_batches(7, 7, 2, rng)) == [None, None]
+    assert list(batches(7, 7, 2, rng)) == [(None, 7), (None, 7)]
 
 
 # The kernel density estimate.
