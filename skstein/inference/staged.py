@@ -118,7 +118,8 @@ class Trained(Engine):
 
     @property
     def requires(self):
-        return (*self._training.requires, "initial_precision", "scales", "shortfall")
+        own = ("expected_precision", "initial_precision", "scales", "shortfall")
+        return (*self._training.requires, *own)
 
     @property
     def name(self):
@@ -186,10 +187,10 @@ class Trained(Engine):
             warn(failure)
         if self.subspace is None:
             if scale is None:
-                # Training fits its rows too well: the noise is that of the posterior.
-                networks, p = start.particles.copy(), target.n_weights
-                networks[:, p:] = posterior.mean()[p:]
-                scale = _typical_scale(target, networks, rng.spawn(1)[0])
+                # Where training ended, networks fit their rows too well to tell.
+                some = posterior.thin(min(len(posterior), len(start.state))).particles
+                precision = target.expected_precision(np.mean(some[:, : target.n_weights] ** 2, 0))
+                scale = _typical_scale(target, some, precision, rng.spawn(1)[0])
             posterior.whitening = _in_units_of(scale, target)
             affordable = len(posterior) <= _AFFORDED * len(start.state) * start.n_iter
             steepness = _judge(posterior, target, affordable)
@@ -221,7 +222,7 @@ class Trained(Engine):
             return run, plane.forward, None
         if not works_in_scaled_weights(engine, target):
             return partial(engine.run, target, rng, init=theta, map=map), None, None
-        scale = _typical_scale(target, theta, rng)
+        scale = _typical_scale(target, theta, target.initial_precision, rng)
         noise = theta[0, target.n_weights :]
         working = ScaledNetwork(target, scale, noise, engine.batch_size)
         run = partial(engine.run, working, rng, init=working.inverse(theta), map=map)
@@ -265,9 +266,8 @@ def _as_networks(posterior, start, forward, names):
     )
 
 
-def _typical_scale(target, theta, rng):
+def _typical_scale(target, theta, precision, rng):
     """Standard deviation that each weight would have on its own, the mean over networks."""
-    precision = target.initial_precision
     return np.mean([target.scales(row, precision, rng) for row in theta], axis=0)
 
 
