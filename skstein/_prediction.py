@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._blocks import row_blocks
 from ._parallel import one_thread
 from ._random import as_generator
-from ._validation import about, check_fractions, interval_ends, validate_data
+from ._validation import about, check_fractions, interval_ends, refuse_dask, validate_data
 
 
 class PredictsOutcomes:
@@ -243,6 +243,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
     def _observed(self, y):
         """Positions of the classes of ``y``."""
         check_is_fitted(self)
+        refuse_dask(y, "y")
         y = column_or_1d(y)
         unseen = np.setdiff1d(y, self.classes_)
         if len(unseen):
@@ -285,6 +286,7 @@ class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
 
     def _observed(self, y):
         """Outcomes as floats, checked."""
+        refuse_dask(y, "y")
         with about("y"):
             if self._n_outputs == 1:
                 y = column_or_1d(y, dtype=np.float64)

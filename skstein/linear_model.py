@@ -149,7 +149,9 @@ class _BayesianLinearModel(BayesianEstimator):
             sparse.block_diag([matrix] * k + [rest], format="csr"),
             sparse.block_diag([inverse] * k + [rest], format="csr"),
         )
-        return self._learn(target, to_original, scaling, given, len(weights), further)
+        target.n_weightless = len(weights) - target.n_rows
+        learn = self._update if further else self._infer
+        return learn(target, to_original, *given, _scaling=scaling)
 
     def _make_target(self, X, y, options):
         return RegressionTarget(self._outcome, X, y, **options)
@@ -210,12 +212,6 @@ class _BayesianLinearModel(BayesianEstimator):
                 'prior="adaptive-ridge" or "hierarchical-normal", or factorized=False.'
             )
         return target
-
-    def _learn(self, target, to_original, scaling, given, n_given, further):
-        """Find the posterior of a target, or bring it up to date with ``further`` rows."""
-        target.n_weightless = n_given - target.n_rows
-        learn = self._update if further else self._infer
-        return learn(target, to_original, *given, _scaling=scaling)
 
     def _begins_stream(self, X, n_coordinates, *problems):
         """Warn where the first rows of a stream are poor ground for all that follow."""
