@@ -36,6 +36,27 @@ class Bijection(Protocol):
         """Score at ``forward(z)`` of the density whose score in ``z`` is ``score``."""
 
 
+class Observed(Protocol):
+    """An outcome, as far as a regression's target asks; `skstein.outcomes.Outcome` has all of it.
+
+    The *heads* ``eta`` are a sequence of arrays: linear predictors of shape (m, n), and behind them
+    what is the same for all rows, (m, 1). So are derivatives by them.
+    """
+
+    n_predictors: int
+    extra: tuple[str, ...]
+    extra_prior: Any
+
+    def log_density(self, eta: Any, y: Array, /) -> Array:
+        """Of each outcome, shape (m, n)."""
+
+    def curvature(self, eta: Any, y: Array, /) -> Array:
+        """Negative second derivatives by pairs of heads at one point, (n_heads, n_heads, n)."""
+
+    def terms(self, eta: Any, y: Array, weights: Array, value: bool, score: bool, /) -> tuple:
+        """Weighted log density, summed over rows (m,), and weighted derivatives by the heads."""
+
+
 class WorkingTarget(Protocol):
     """What an engine is given: an unnormalised log density, and where to start.
 

@@ -8,6 +8,7 @@ whose scale is about 1 and whose start is a standard normal.
 import warnings
 from collections.abc import Callable
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -76,11 +77,11 @@ class Engine(BaseEstimator):
     needs_gaussian: bool = False
     whiten: bool = True
     one_sided: bool = True
-    batch_size: int | None = None
-    minibatch: str | None = "control-variate"
+    batch_size: int | str | None = None
+    minibatch: Any = "control-variate"
     control_variate: int = 1
     early_stopping: bool = False
-    validation_fraction: float = 0.1
+    validation_fraction: float | None = 0.1
     keeps_factors: bool = False
     continues: bool = False
     iterative: bool = True

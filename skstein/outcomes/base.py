@@ -12,6 +12,8 @@ After the distributions of glum and the losses of scikit-learn; what differs is 
 mixture over particles, by which predictions hold what the posterior leaves open.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import rv_discrete
@@ -48,14 +50,14 @@ class Outcome:
         which moments of a transformed outcome are computed; None where there is none.
     """
 
-    n_predictors = 1
-    extra: tuple = ()
-    extra_prior = None
-    location_scale = False
-    has_classes = False
-    unit = "squared units of y"
-    predictor = "linear predictor"
-    nodes = None
+    n_predictors: int = 1
+    extra: tuple[str, ...] = ()
+    extra_prior: Any = None
+    location_scale: bool = False
+    has_classes: bool = False
+    unit: str = "squared units of y"
+    predictor: str = "linear predictor"
+    nodes: Any = None
 
     def check(self, y):
         """Raise a ValueError where ``y``, finite numbers of shape (n,), cannot be observed."""
@@ -106,6 +108,10 @@ class Canonical:
     ``log p(y) = y eta - cumulant(eta) + log_base(y)``; a subclass writes the cumulant and its first
     two derivatives.
     """
+
+    cumulant: Any
+    cumulant_slope: Any
+    cumulant_curvature: Any
 
     def log_base(self, y):
         """What does not depend on the predictor."""

@@ -11,6 +11,7 @@ import numpy as np
 from .._blocks import row_blocks
 from ..outcomes import Bernoulli, Categorical, Probit
 from ..priors import Normal
+from ..protocols import Observed
 from .base import Target, as_names
 from .design import make_design
 
@@ -54,7 +55,7 @@ class RegressionTarget(Target):
 
     def __init__(
         self,
-        outcome,
+        outcome: Observed,
         X,
         y,
         *,
@@ -268,7 +269,7 @@ class RegressionTarget(Target):
         if rows is None:
             hessian = self._information(theta)
         else:
-            hessian = self.take(rows)._information(theta) * (self.n_rows / len(rows))
+            hessian = self.take(rows)._information(theta) * (len(self.y) / len(rows))
         hessian[: self._n_coef, : self._n_coef] += self._prior_precision(theta)
         return self._with_extra_curvature(hessian, theta)
 
