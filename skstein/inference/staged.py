@@ -34,12 +34,11 @@ from .base import Engine, as_engine, warn
 from .curve import curve_middle
 
 # By Stein's identity, mean squared scores are the mean curvature: about 1 for weights in units of
-# their sizes. On boston, yacht, energy and wine chains came to 1.3 to 2.8 with the default step,
-# PMFVB to 7; with ten times the step to 12 on yacht, where they predict as well, and to 22 on
-# boston, where they do not, and with thirty times to two million. What stays where training ended,
-# as an ensemble does, is not meant to be the posterior of the weights. Other residuals tell no
-# more: where noise is small the average of (w - mean) score is off by several standard errors with
-# the defaults too, and chains are as good.
+# their sizes. On boston, yacht, energy and wine chains came to 1.2 to 4.2 with the default step and
+# PMFVB to 7; with ten times the step to 7 and 15, and with thirty times to seven million on yacht,
+# where predictions were useless. What stays where training ended, as an ensemble does, is not meant
+# to be the posterior of the weights. Other residuals tell no more: where noise is small the average
+# of (w - mean) score is off by several standard errors with the defaults too.
 _STEEP = 20.0
 _AFFORDED = 0.05  # of the row gradients of training, for densities and scores of the particles
 
