@@ -375,7 +375,6 @@ def test_not_a_number_is_refused(Estimator):
         small(Estimator).fit(X, y)
 
 
-@pytest.mark.filterwarnings("ignore:.*the networks have left the posterior:UserWarning")
 def test_a_constant_outcome_is_warned_of():
     X, _ = data(BayesianMLPRegressor)
     with pytest.warns(UserWarning, match="y is constant"):

@@ -295,7 +295,7 @@ class Normal(Engine):
         return ParticlePosterior(theta, scores=target.score(theta))
 
 
-@pytest.mark.parametrize("factor", [0.5, 1.0, 5.0])
+@pytest.mark.parametrize("factor", [0.5, 1.0, 40.0])
 def test_networks_that_have_left_the_posterior_are_warned_of(factor, rng):
     """Draws f times as wide as a normal posterior have f^2 times its squared scores."""
     X = rng.normal(size=(300, 30))
@@ -306,7 +306,7 @@ def test_networks_that_have_left_the_posterior_are_warned_of(factor, rng):
         warnings.simplefilter("always")
         diagnostics = model.fit(X, y).posterior_.diagnostics
     told = sum("have left the posterior" in str(one.message) for one in caught)
-    assert told == (factor > 4.0)
+    assert told == (factor**2 > 1000.0)
     assert_allclose(diagnostics["steepness"], factor**2, rtol=0.2)
     spread = diagnostics["stein_spread_residual"][:-1].mean()
     assert_allclose(spread, abs(factor**2 - 1.0), rtol=0.1, atol=0.15)
