@@ -11,7 +11,15 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from skstein import BayesianMLPClassifier, BayesianMLPRegressor, ParticlePosterior, infer
-from skstein.inference import SVGD, AdaptivePMFVB, Engine, Ensemble, KSDThinnedMCMC, Trained
+from skstein.inference import (
+    SVGD,
+    AdaptivePMFVB,
+    Engine,
+    Ensemble,
+    KSDThinnedMCMC,
+    Trained,
+    staged,
+)
 from skstein.samplers import SGHMC
 from skstein.targets import MLPTarget
 
@@ -295,9 +303,11 @@ class Normal(Engine):
         return ParticlePosterior(theta, scores=target.score(theta))
 
 
-@pytest.mark.parametrize("factor", [0.5, 1.0, 40.0])
-def test_networks_that_have_left_the_posterior_are_warned_of(factor, rng):
+@pytest.mark.parametrize("factor", [0.5, 1.0, 5.0])
+def test_networks_that_have_left_the_posterior_are_warned_of(factor, rng, monkeypatch):
     """Draws f times as wide as a normal posterior have f^2 times its squared scores."""
+    # Those that are wide enough to be warned of are worse than a constant here, and left out.
+    monkeypatch.setattr(staged, "_STEEP", 20.0)
     X = rng.normal(size=(300, 30))
     y = X[:, 0] + 0.1 * rng.normal(size=300)
     model = small(BayesianMLPRegressor, Normal(factor), prior="normal", dtype="float64")
@@ -306,7 +316,7 @@ def test_networks_that_have_left_the_posterior_are_warned_of(factor, rng):
         warnings.simplefilter("always")
         diagnostics = model.fit(X, y).posterior_.diagnostics
     told = sum("have left the posterior" in str(one.message) for one in caught)
-    assert told == (factor**2 > 1000.0)
+    assert told == (factor**2 > 20.0)
     assert_allclose(diagnostics["steepness"], factor**2, rtol=0.2)
     spread = diagnostics["stein_spread_residual"][:-1].mean()
     assert_allclose(spread, abs(factor**2 - 1.0), rtol=0.1, atol=0.15)
