@@ -56,8 +56,6 @@ class UnadjustedLangevin:
     evaluator : callable
         ``evaluator(theta) -> ((m,) or None, (m, dim))``, log density and score.
     rng : numpy.random.Generator
-    limit : float
-        A coordinate beyond it counts as diverged.
     noisy : bool
         Whether the scores are of minibatches.
     white : bool
@@ -69,12 +67,14 @@ class UnadjustedLangevin:
     acceptance = np.nan
 
     def __init__(
-        self, theta, factors, step_size, evaluator, rng, limit, noisy, white=True, n_coupled=None
+        self, theta, factors, step_size, evaluator, rng, noisy, white=True, n_coupled=None
     ):
         self.theta, self.step_size = theta, step_size
+        # A coordinate beyond it has diverged.
+        self._limit = 1e4 * max(1.0, np.abs(theta).max())
         self._factors = factors
         self._blocks = [indices_of(factor) for factor in factors]
-        self._evaluator, self._rng, self._limit, self._noisy = evaluator, rng, limit, noisy
+        self._evaluator, self._rng, self._noisy = evaluator, rng, noisy
         self._white, self._n_coupled = white, n_coupled
         self._noise = rng.standard_normal(theta.shape)
 

@@ -222,18 +222,10 @@ class PMFVB(Engine):
             return in_chunks(map, target.log_density_and_score, theta, target.n_rows)
 
         theta = starting_particles(target, rng, self.n_particles, init)
-        limit = 1e4 * max(1.0, np.abs(theta).max())
+        factors = self._factors(target)
         n_coupled = self.n_coupled if self.coupling == "subset" else None
         return evaluator, UnadjustedLangevin(
-            theta,
-            self._factors(target),
-            step_size,
-            evaluator,
-            rng,
-            limit,
-            target.stochastic,
-            self.whiten,
-            n_coupled,
+            theta, factors, step_size, evaluator, rng, target.stochastic, self.whiten, n_coupled
         )
 
     def _run_rewhitened(self, target, rng, init, map, callback, step_size):
