@@ -39,6 +39,7 @@ from .targets import FactorizedTarget, SmoothedTarget, StochasticVolatilityTarge
 from .targets.stochastic_volatility import draw_next
 
 _MIN_RETURNS = 10
+_HYPERPRIOR = ("mu_variance", "phi_a", "phi_b", "sigma2_shape", "sigma2_scale")
 # Standard normal nodes and their probabilities: exact for polynomials up to degree 15.
 _NODES, _SHARES = np.polynomial.hermite_e.hermegauss(8)
 _SHARES = _SHARES / _SHARES.sum()
@@ -131,11 +132,7 @@ class StochasticVolatility(BayesianEstimator):
     _parameter_constraints = {
         **BayesianEstimator._parameter_constraints,
         "inference": [StrOptions(set(ENGINES)), HasMethods("run")],
-        "mu_variance": [Interval(Real, 0, None, closed="neither")],
-        "phi_a": [Interval(Real, 0, None, closed="neither")],
-        "phi_b": [Interval(Real, 0, None, closed="neither")],
-        "sigma2_shape": [Interval(Real, 0, None, closed="neither")],
-        "sigma2_scale": [Interval(Real, 0, None, closed="neither")],
+        **{name: [Interval(Real, 0, None, closed="neither")] for name in _HYPERPRIOR},
         "factorized": ["boolean"],
         "warm_start": ["boolean"],
     }
@@ -189,14 +186,8 @@ class StochasticVolatility(BayesianEstimator):
         """
         returns = self._validated(X, reset=True, least=_MIN_RETURNS)
         _require_volatility(returns, self.mu_variance)
-        target = StochasticVolatilityTarget(
-            returns,
-            mu_variance=self.mu_variance,
-            phi_a=self.phi_a,
-            phi_b=self.phi_b,
-            sigma2_shape=self.sigma2_shape,
-            sigma2_scale=self.sigma2_scale,
-        )
+        hyperprior = {name: getattr(self, name) for name in _HYPERPRIOR}
+        target = StochasticVolatilityTarget(returns, **hyperprior)
         if self.factorized:
             self._require_factors()
         working = FactorizedTarget(target) if self.factorized else SmoothedTarget(target)
