@@ -83,10 +83,8 @@ class PosteriorIntervalDisplay:
         ValueError
             If the posterior has no coordinate of a name, or a level leaves [0, 1].
         """
-        chosen = positions(names, posterior.names)
-        shown = [posterior.names[j] for j in chosen]
-        values = posterior.particles[:, None, chosen]
-        display = cls._of(values, posterior.weights, shown, level, inner_level)
+        values, chosen = posterior.particles[:, None], positions(names, posterior.names)
+        display = cls._of(posterior, values, posterior.names, chosen, level, inner_level)
         return display.plot(ax=ax, **kwargs)
 
     @classmethod
@@ -172,22 +170,17 @@ class PosteriorIntervalDisplay:
             clarity = (np.abs(mean) / np.where(spread > 0.0, spread, np.inf)).max(axis=0)
             chosen = sorted(chosen, key=lambda j: -clarity[j])[:top]
         display = cls._of(
-            values[:, :, chosen],
-            posterior.weights,
-            [features[j] for j in chosen],
-            level,
-            inner_level,
-            groups=groups,
-            xlabel=xlabel,
+            posterior, values, features, chosen, level, inner_level, groups=groups, xlabel=xlabel
         )
         return display.plot(ax=ax, **kwargs)
 
     @classmethod
-    def _of(cls, values, weights, names, level, inner_level, **kwargs):
+    def _of(cls, posterior, values, names, chosen, level, inner_level, **kwargs):
         q = np.concatenate([[0.5], interval_ends(level), interval_ends(inner_level)])
-        quantiles = np.moveaxis(weighted_quantile(values, weights, q), 0, -1)
+        quantiles = weighted_quantile(values[:, :, chosen], posterior.weights, q)
+        quantiles = np.moveaxis(quantiles, 0, -1)
         return cls(
-            names,
+            [names[j] for j in chosen],
             quantiles[..., 0],
             quantiles[..., 1:3],
             quantiles[..., 3:],
