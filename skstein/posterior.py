@@ -217,9 +217,7 @@ class ParticlePosterior:
         if self.whitening is not None:
             points = self.whitening.inverse(points)
             scores = self.whitening.pull_score(points, scores)
-        return ksd(
-            points, scores, weights=self.weights, **({} if kernel is None else {"kernel": kernel})
-        )
+        return ksd(points, scores, self.weights, "imq" if kernel is None else kernel)
 
     def summary(self):
         """Mean, standard deviation and quantiles of each coordinate.
