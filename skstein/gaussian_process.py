@@ -550,14 +550,11 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         """Moments of the prior, with the kernel and the number of outcomes as given."""
         X = self._validated(X)
         kernel = _default_kernel() if self.kernel is None else self.kernel
-        mean = np.zeros((len(X), self._n_outputs))
-        if return_cov:
-            covariance = np.repeat(kernel(X)[:, :, None], self._n_outputs, axis=2)
-            return _squeezed(mean), _squeezed(covariance)
-        if return_std:
-            std = np.repeat(np.sqrt(kernel.diag(X))[:, None], self._n_outputs, axis=1)
-            return _squeezed(mean), _squeezed(std)
-        return _squeezed(mean)
+        mean = _squeezed(np.zeros((len(X), self._n_outputs)))
+        if not (return_cov or return_std):
+            return mean
+        spread = kernel(X) if return_cov else np.sqrt(kernel.diag(X))
+        return mean, _squeezed(np.repeat(spread[..., None], self._n_outputs, axis=-1))
 
     def sample_y(self, X, n_samples=1, random_state=0):
         """Draw outcomes of all rows jointly, with their full covariance; before `fit`, a priori.
