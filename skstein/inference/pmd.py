@@ -243,17 +243,10 @@ class PMD(Engine):
                 f"{m} particles are few for a start from the prior in {dim} coordinates: raise "
                 f'n_particles to {_PER_COORDINATE * dim}, or use init="laplace"'
             )
-        stream = Stream(
-            (state,),
-            target.bijection,
-            rng,
-            n + target.n_weightless,
-            t,
-            power,
-            rounds.history.arrays(),
-            problems,
-            Probe.of(target.log_prior, state.theta) if supports(target, "log_prior") else None,
-        )
+        n_seen, history = n + target.n_weightless, rounds.history.arrays()
+        prior = Probe.of(target.log_prior, state.theta) if supports(target, "log_prior") else None
+        parts = (state,)
+        stream = Stream(parts, target.bijection, rng, n_seen, t, power, history, problems, prior)
         return stream.posterior(memory=memory)
 
     def update(self, target, stream, *, map=map):
