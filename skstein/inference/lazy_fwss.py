@@ -114,11 +114,10 @@ class LazyFWSS(Engine):
     def run(self, target, rng, *, init=None, map=map, callback=None):
         n = automatic(self.n_particles, target.dim)
         svgd = SVGD(n, kernel=self.kernel, max_iter=self.max_iter, learning_rate=self.learning_rate)
-        start = (
-            typical_draws(target, rng, n)
-            if init is None
-            else starting_particles(target, rng, n, init)
-        )
+        if init is None:
+            start = typical_draws(target, rng, n)
+        else:
+            start = starting_particles(target, rng, n, init)
         store = svgd.run(target, rng, init=start, map=map).particles
         scores = target.score(store)
         require_finite(scores, "the score", 0, {})
