@@ -71,10 +71,7 @@ class TopicParticles:
     def step(self, X, ratio, step_size, rng, map_pieces):
         """A step of mirror descent on documents that each stand for ``ratio`` documents."""
         blocks = document_blocks(X)
-        pieces = self._pieces(self.topics, blocks, rng)
-        counts, log_bounds, _ = zip(
-            *map_pieces(partial(_assigned, self.settings), *pieces), strict=True
-        )
+        counts, log_bounds, _ = self._over_pieces(_assigned, self.topics, blocks, rng, map_pieces)
         evidence = ratio * np.reshape(log_bounds, (len(self.topics), -1)).sum(axis=1)
         target = self.beta + ratio * self._summed(blocks, counts)
         self.topics = (1.0 - step_size) * self.topics + step_size * target
@@ -95,15 +92,12 @@ class TopicParticles:
         self.topics = self.topics[self.state.theta[:, 0].astype(int)]
         self._weigh_equally()
         blocks = document_blocks(X)
-        pieces = self._pieces(self.topics, blocks, rng)
-        *_, assigned = zip(*map_pieces(partial(_assigned, self.settings), *pieces), strict=True)
+        *_, assigned = self._over_pieces(_assigned, self.topics, blocks, rng, map_pieces)
         kept = set(np.linspace(0, n_sweeps, n_snapshots + 1)[1:].astype(int))
         snapshots = []
         for sweep in range(1, n_sweeps + 1):
             drawn = map_pieces(_dirichlet, self.topics, rng.spawn(len(self.topics)))
-            pieces = self._pieces(drawn, blocks, rng)
-            results = map_pieces(partial(_redrawn, self.settings), *pieces, assigned)
-            counts, assigned = zip(*results, strict=True)
+            counts, assigned = self._over_pieces(_redrawn, drawn, blocks, rng, map_pieces, assigned)
             self.topics = self.beta + self._summed(blocks, counts)
             if sweep in kept:
                 snapshots.append(self.topics)
@@ -117,14 +111,15 @@ class TopicParticles:
         m = len(self.topics)
         self.state = WeightedParticles(np.arange(m)[:, None], np.zeros(m), resampled=False)
 
-    def _pieces(self, topics, blocks, rng):
-        """Arguments of every piece of work, particle by particle: topics, block and seeds."""
+    def _over_pieces(self, function, topics, blocks, rng, map_pieces, *arguments):
+        """What ``function`` gives for each particle and block of documents, which have seeds."""
         n = blocks[-1].rows.stop
         seeds = rng.integers(0, 2**64, size=(len(topics), n), dtype=np.uint64)
         pieces = [
             (topics[i], block, seeds[i, block.rows]) for i in range(len(topics)) for block in blocks
         ]
-        return zip(*pieces, strict=True)
+        pieces = zip(*pieces, strict=True)
+        return zip(*map_pieces(partial(function, self.settings), *pieces, *arguments), strict=True)
 
     def _summed(self, blocks, counts):
         """Counts of all pieces of work, in the order of `_pieces`, as an array like the topics."""
