@@ -160,7 +160,8 @@ class StochasticVolatilityTarget(Target):
         a, b = rng.standard_gamma(self.phi_a, m), rng.standard_gamma(self.phi_b, m)
         theta[:, 1] = 0.5 * (np.log(a) - np.log(b))
         theta[:, 2] = math.log(self.sigma2_scale) - np.log(rng.standard_gamma(self.sigma2_shape, m))
-        theta[:, 3] = draw_stationary(theta, rng)
+        spread = np.exp(0.5 * theta[:, 2]) * np.cosh(theta[:, 1])
+        theta[:, 3] = theta[:, 0] + spread * rng.standard_normal(m)
         for t in range(4, self.dim):
             theta[:, t] = draw_next(theta, theta[:, t - 1], rng)
         return theta
@@ -173,12 +174,6 @@ def autoregression(theta):
     deviation = theta[:, 3:] - mu[:, None]
     innovation = deviation[:, 1:] - phi[:, None] * deviation[:, :-1]
     return mu, phi, 2 * expit(-2 * psi), log_sigma2, deviation, innovation
-
-
-def draw_stationary(theta, rng):
-    """The first value of a path for each row of parameters, shape (m,)."""
-    spread = np.exp(0.5 * theta[:, 2]) * np.cosh(theta[:, 1])
-    return theta[:, 0] + spread * rng.standard_normal(len(theta))
 
 
 def draw_next(theta, x, rng):
