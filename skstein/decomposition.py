@@ -310,7 +310,6 @@ class LatentDirichletAllocation(
         -------
         doc_topics : ndarray of shape (n_samples, n_components)
         """
-        check_is_fitted(self)
         X, _ = self._checked(X, "transform")
         by_particle, weights = self._over_particles(X, proportions, self._particles)
         doc_topics = self.doc_topic_prior_ + np.tensordot(weights, by_particle, 1)
@@ -356,7 +355,6 @@ class LatentDirichletAllocation(
         score : float
             Natural logarithm, summed over documents.
         """
-        check_is_fitted(self)
         X, _ = self._checked(X, "score")
         return self._score(X, self._particles)
 
@@ -376,7 +374,6 @@ class LatentDirichletAllocation(
         perplexity : float
             nan if X has no words.
         """
-        check_is_fitted(self)
         X, _ = self._checked(X, "perplexity")
         return self._perplexity(X, self._particles)
 
@@ -408,6 +405,8 @@ class LatentDirichletAllocation(
 
     def _checked(self, X, method, reset=False):
         """Counts as a canonical CSR array of float64, and the type to report in."""
+        if not reset:
+            check_is_fitted(self)
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_non_negative(X, f"{type(self).__name__}.{method}")
         counts = sparse.csr_array(X, dtype=np.float64, copy=True)
