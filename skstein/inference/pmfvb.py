@@ -182,12 +182,10 @@ class PMFVB(Engine):
             raise ValueError(
                 f"rewhiten=True needs at most {DIAGONAL_ABOVE} coordinates, got {target.dim}."
             )
-        step_size = self.step_size
+        step_size, run = self.step_size, self._run_rewhitened if self.rewhiten else self._run
         for _ in range(4):
             try:
-                if not self.rewhiten:
-                    return self._run(target, rng, init, map, callback, step_size)
-                return self._run_rewhitened(target, rng, init, map, callback, step_size)
+                return run(target, rng, init, map, callback, step_size)
             except Diverged as diverged:
                 failure = diverged
                 step_size /= 2
