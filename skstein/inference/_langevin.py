@@ -60,13 +60,15 @@ class UnadjustedLangevin:
         Whether the scores are of minibatches.
     white : bool
         Whether the coordinates are white, so that a long score can be told.
-    n_coupled : int or None
+    n_coupled : int, default=None
         Size of the random subset; None re-pairs.
     """
 
     acceptance = np.nan
 
-    def __init__(self, theta, factors, step_size, evaluator, rng, noisy, white, n_coupled):
+    def __init__(
+        self, theta, factors, step_size, evaluator, rng, noisy, white=True, n_coupled=None
+    ):
         self.theta, self.step_size = theta, step_size
         # A coordinate beyond it has diverged.
         self._limit = 1e4 * max(1.0, np.abs(theta).max())

@@ -76,7 +76,7 @@ def test_unadjusted_steps_keep_a_standard_normal_exactly(rng):
     where plain Euler steps have 1 / (1 - h / 4)."""
     for step_size in (0.1, 0.5, 1.5):
         mover = UnadjustedLangevin(
-            rng.normal(size=(20_000, 1)), [[0]], step_size, lambda t: (None, -t), rng, 1e4, False
+            rng.normal(size=(20_000, 1)), [[0]], step_size, lambda t: (None, -t), rng, False
         )
         for _ in range(60):
             mover.step(warmup=False)
@@ -94,11 +94,11 @@ def test_long_scores_are_clipped_in_the_warm_up_and_when_noisy(rng):
     moved = {}
     for noisy in (False, True):
         for warmup in (False, True):
-            mover = UnadjustedLangevin(start, blocks, 0.5, wall, rng, 1e9, noisy)
+            mover = UnadjustedLangevin(start, blocks, 0.5, wall, rng, noisy)
             mover.step(warmup)
             moved[noisy, warmup] = np.linalg.norm(mover.theta, axis=1)
     assert moved.pop((False, False)).min() > 1e5
-    raw = UnadjustedLangevin(start, blocks, 0.5, wall, rng, 1e9, True, white=False)
+    raw = UnadjustedLangevin(start, blocks, 0.5, wall, rng, True, white=False)
     raw.step(warmup=True)
     assert np.linalg.norm(raw.theta, axis=1).min() > 1e5
     # The drift has a norm of 3 sqrt(d) at most; noise is beyond 10 once in 10^22.
@@ -176,7 +176,7 @@ def test_a_pairing_keeps_every_particle_of_a_block_in_its_row(rng):
     blocks = [np.array([0, 2]), np.array([1])]
     precision = np.diag([1.0, 2.0, 3.0])  # then the score of a block does not depend on the others
     mover = UnadjustedLangevin(
-        start.copy(), blocks, 0.1, lambda t: (None, -t @ precision), rng, 1e9, False
+        start.copy(), blocks, 0.1, lambda t: (None, -t @ precision), rng, False
     )
     state = mover.step(warmup=False)
     theta, score = state.chains
