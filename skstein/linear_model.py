@@ -483,7 +483,7 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
 
     def _summaries(self, posterior):
         with np.errstate(over="ignore"):
-            variances = np.exp(posterior.particles[:, self._noise_column])
+            variances = np.exp(posterior.particles[:, posterior.names.index("log_sigma2")])
         if not (np.isfinite(variances) & (variances > 0.0)).all():
             raise FloatingPointError(
                 "the noise variance leaves the range of floating point in part of the posterior; "
@@ -491,10 +491,6 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
             )
         summaries = super()._summaries(posterior)
         return {**summaries, "noise_variance_": float(variances @ posterior.weights)}
-
-    @property
-    def _noise_column(self):
-        return int(self._scaling.fit_intercept) + self.n_features_in_
 
 
 @dataclass(eq=False, repr=False)

@@ -82,8 +82,7 @@ class ClassOutcome(Outcome):
 
     def uncertainty(self, eta, weights):
         """The particles' entropies, averaged, and what the averaged one has beyond, (n, 2)."""
-        log_proba = self.log_proba(eta, weights)
-        total = _entropy(log_proba.T)
+        total = _entropy(self.log_proba(eta, weights).T)
         aleatoric = _entropy(_of_every_class(self.logits(eta))) @ weights
         # Rounding alone can turn the order round where all particles agree.
         return np.column_stack([aleatoric, np.maximum(total - aleatoric, 0.0)])
