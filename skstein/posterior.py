@@ -213,11 +213,14 @@ class ParticlePosterior:
             raise ValueError(
                 "this posterior keeps no scores: the target has none, or the fit used minibatches."
             )
-        points, scores = self.particles, self.scores
-        if self.whitening is not None:
-            points = self.whitening.inverse(points)
-            scores = self.whitening.pull_score(points, scores)
-        return ksd(points, scores, self.weights, "imq" if kernel is None else kernel)
+        return ksd(*self._white(), self.weights, "imq" if kernel is None else kernel)
+
+    def _white(self):
+        """Particles and scores in the coordinates in which discrepancies are measured."""
+        if self.whitening is None:
+            return self.particles, self.scores
+        points = self.whitening.inverse(self.particles)
+        return points, self.whitening.pull_score(points, self.scores)
 
     def summary(self):
         """Mean, standard deviation and quantiles of each coordinate.

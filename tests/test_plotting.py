@@ -35,6 +35,7 @@ from skstein.plotting import (
     UncertaintyDisplay,
 )
 from skstein.posterior import weighted_quantile
+from skstein.targets.bijections import HyperbolicMap
 from skstein.thinning import OnlineKSDThinner
 
 pytest.importorskip("matplotlib").use("agg")
@@ -363,6 +364,26 @@ def test_the_reference_is_the_ksd_of_independent_draws(rng):
     error = np.std(squares) / 10
     # The kept points, not the target, give the expectation: good to some ten per cent.
     assert abs(display.reference[-1] ** 2 - np.mean(squares)) < 4 * error + 0.15 * np.mean(squares)
+
+
+def test_the_reference_is_taken_in_white_coordinates(rng):
+    """Of draws seen through a bent map, as of the draws before it."""
+    z = rng.normal(size=(60, 2))
+    one, none = np.ones(1), np.zeros(1)
+    bent = HyperbolicMap(
+        np.array([0]), np.zeros(2), none[None], np.eye(1), none, one, 0.8 * one, one, none
+    )
+    history = {"ksd": np.array([0.3, 0.2])}
+    plain = ParticlePosterior(z, scores=-z, history=history, n_iter=2)
+    pushed = ParticlePosterior(
+        bent.forward(z),
+        scores=bent.push_score(z, -z),
+        history=history,
+        n_iter=2,
+        whitening=bent,
+    )
+    expected = KSDPathDisplay.from_posterior(plain).reference
+    assert_allclose(KSDPathDisplay.from_posterior(pushed).reference, expected)
 
 
 def test_a_path_grows_with_the_particles(diabetes):

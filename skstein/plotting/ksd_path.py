@@ -82,11 +82,7 @@ class KSDPathDisplay:
         sizes = posterior.history.get("n_particles", np.full(len(ksd), len(posterior)))
         reference = None
         if posterior.scores is not None:
-            points, scores = posterior.particles, posterior.scores
-            if posterior.whitening is not None:
-                points = posterior.whitening.inverse(points)
-                scores = posterior.whitening.pull_score(posterior.particles, scores)
-            reference = _draws_ksd("imq", points, scores, posterior.weights, sizes)
+            reference = _draws_ksd("imq", *posterior._white(), posterior.weights, sizes)
         steps = np.linspace(posterior.n_iter / len(ksd), posterior.n_iter, len(ksd))
         return cls(steps, ksd, reference=reference, xlabel="iteration").plot(ax=ax, **kwargs)
 
