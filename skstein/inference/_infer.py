@@ -176,7 +176,8 @@ def approximate(target, engine, rng, map, progress, init=None):
         callback = _in_own_coordinates(progress, coordinates, target.names)
         progress.begin()
         posterior = engine.run(working, rng, init=init, map=map, callback=callback)
-        if engine.gaussian:
+        # On rows, an engine that finds its own coordinates knows what it can afford.
+        if engine.gaussian or target.n_rows is None:
             _score(posterior, working, target)
         posterior = _bring_back(posterior, coordinates, target.names)
         if not (np.isfinite(posterior.particles).all() and np.isfinite(posterior.weights).all()):

@@ -153,8 +153,9 @@ def test_what_a_foreign_engine_does_not_say_is_the_default(rng):
     said = engine.requires, engine.batch_size, engine.n_rounds(None), engine.name
     assert said == (("hessian_of_the_moon",), 3, 7, "Partial")
     hooks = {name for name, hook in vars(Engine).items() if name[0] != "_" and not callable(hook)}
-    for hook in hooks - {"requires", "batch_size", "name"}:
+    for hook in hooks - {"requires", "batch_size", "name", "last_stage"}:
         assert getattr(engine, hook) == getattr(Engine, hook)
+    assert engine.last_stage is engine
     assert engine.stays_near_start(None) is False
     with pytest.raises(ValueError, match="Partial needs hessian_of_the_moon, which the target"):
         infer(logistic(rng), Partial())
