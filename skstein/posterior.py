@@ -213,14 +213,15 @@ class ParticlePosterior:
             raise ValueError(
                 "this posterior keeps no scores: the target has none, or the fit used minibatches."
             )
-        return ksd(*self._white(), self.weights, "imq" if kernel is None else kernel)
+        points, scores = self._white()
+        return ksd(points, scores, self.weights, "imq" if kernel is None else kernel)
 
-    def _white(self):
+    def _white(self) -> tuple[Any, Any]:
         """Particles and scores in the coordinates in which discrepancies are measured."""
         if self.whitening is None:
             return self.particles, self.scores
-        points = self.whitening.inverse(self.particles)
-        return points, self.whitening.pull_score(points, self.scores)
+        points, scores = self.whitening.inverse(self.particles), np.asarray(self.scores)
+        return points, self.whitening.pull_score(points, scores)
 
     def summary(self):
         """Mean, standard deviation and quantiles of each coordinate.
