@@ -212,7 +212,6 @@ def test_rows_of_a_stream_that_fail_do_not_count(name, error, rng, monkeypatch):
         assert found.diagnostics["n_seen"] == 900
 
 
-@pytest.mark.xfail(strict=False)
 @pytest.mark.parametrize("name", ["network regressor", "network classifier"])
 def test_rows_of_a_networks_stream_that_fail_do_not_count(name, rng, monkeypatch):
     chunks = [chunk(name, rng, 100) for _ in range(3)]
