@@ -61,9 +61,7 @@ class Progress:
             ) from error
 
 
-def infer(
-    target, inference="mcmc", *, init=None, random_state=None, n_jobs=None, callback=None
-):
+def infer(target, inference="mcmc", *, init=None, random_state=None, n_jobs=None, callback=None):
     """Approximate the posterior of a target by weighted particles.
 
     Parameters

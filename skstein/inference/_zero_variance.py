@@ -10,10 +10,14 @@ Monte Carlo for Bayesian estimators"); near a normal most of the error goes.
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import kurtosis
 
 from ..diagnostics import mcse_mean
+from ..thinning.moments import recalibrated
 
 _OUTER = np.array([0.05, 0.95])
+_DRAWS_A_COORDINATE = 4  # fewer do not tell a covariance
+_MAX_KURTOSIS = 8.0  # of a normal density it is 3, of a t of five degrees of freedom 9
 _STEP = 0.025  # in probability, over which the density at a quantile is taken
 
 
@@ -50,6 +54,42 @@ def _slopes(draws, scores):
     return np.linalg.lstsq(scores - scores.mean(axis=0), draws - draws.mean(axis=0))[0]
 
 
+def moved_to_moments(points, target, draws, scores):
+    """A few of many draws, moved by the little that gives them the moments of the density.
+
+    Where tails are heavy they are given its mean alone.
+
+    Parameters
+    ----------
+    points : ndarray of shape (m, dim)
+    target : WorkingTarget
+    draws, scores : ndarray of shape (n, dim)
+        All draws; ``scores`` are not used where they are those of minibatches, for the greater part
+        noise.
+
+    Returns
+    -------
+    ndarray of shape (m, dim), or None
+        None where the points should stay: they are too few to carry a covariance, the draws too few
+        to tell it, or the move would lead out of the support of the density.
+    """
+    if len(points) < 2 * target.dim or len(draws) < _DRAWS_A_COORDINATE * target.dim:
+        return None
+    try:
+        if target.stochastic:
+            moments = draws.mean(axis=0), np.atleast_2d(np.cov(draws.T, ddof=0))
+        else:
+            moments = zero_variance_moments(draws, scores)
+        if kurtosis(draws, axis=0, fisher=False).max() > _MAX_KURTOSIS:
+            # A few draws far out are most of such a covariance, and not of where draws lie.
+            moved = points + (moments[0] - points.mean(axis=0))
+        else:
+            moved = recalibrated(points, *moments)
+    except np.linalg.LinAlgError:
+        return None
+    return moved if np.isfinite(target.log_density(moved)).all() else None
+
+
 class MonteCarloErrors(NamedTuple):
     """Standard errors by coordinate, in standard deviations of the draws, each of shape (dim,)."""
 
@@ -84,7 +124,9 @@ def monte_carlo_errors(draws, scores):
         product = t * flat
         below = np.stack([_without(part.reshape(-1, dim), t, product) for part in below])
         below = below.reshape(2, n_chains, n_draws, dim)
-    quantile = np.max([slope * mcse_mean(part) for slope, part in zip(width, below, strict=True)], axis=0)
+    quantile = np.max(
+        [slope * mcse_mean(part) for slope, part in zip(width, below, strict=True)], axis=0
+    )
     return MonteCarloErrors(_known(mcse_mean(z)), _known(quantile))
 
 

@@ -19,8 +19,7 @@ from ..diagnostics import ess, ess_tail, split_rhat
 from ..posterior import ParticlePosterior
 from ..samplers import SAMPLERS
 from ..samplers.base import declared
-from ..thinning.moments import recalibrated
-from ._zero_variance import monte_carlo_errors, zero_variance_moments
+from ._zero_variance import monte_carlo_errors, moved_to_moments
 from .base import (
     BATCH_SIZE,
     COORDINATES,
@@ -37,7 +36,6 @@ _ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
 _ROUNDS = 10  # in ``n_draws``, between which the callback may stop the run
 _OUTER = 1.5  # error of an outer quantile that goes with an error of 1 of the mean
 _TOLERATED = 4.0  # multiple of max_mcse that is not warned of
-_DRAWS_A_SCORE = 4  # fewer draws for each coordinate do not tell their covariance
 
 
 @dataclass(eq=False, repr=False)
@@ -208,8 +206,7 @@ class MCMC(Engine):
     def _posterior(self, state, target):
         posterior = self._kept(state, target)
         points = self._moved(posterior.particles, state, target)
-        # They are no draws: their scores are others, and a density that ends may end here.
-        if points is not None and np.isfinite(target.log_density(points)).all():
+        if points is not None:  # no draws any more, and their scores are others
             posterior.particles, posterior.scores = points, None
         posterior.history, posterior.n_iter = state.history.arrays(), state.n_iter
         return posterior
@@ -228,18 +225,7 @@ class MCMC(Engine):
 
     def _moved(self, points, state, target):
         """``points`` moved to the moments of the density; None where they should stay."""
-        draws, scores = state.flat()
-        if len(points) < 2 * target.dim or len(draws) < _DRAWS_A_SCORE * target.dim:
-            return None
-        try:
-            if target.stochastic:
-                # Its scores are noise for the greater part, and its draws are biased.
-                moments = draws.mean(axis=0), np.atleast_2d(np.cov(draws.T, ddof=0))
-            else:
-                moments = zero_variance_moments(draws, scores)
-            return recalibrated(points, *moments)
-        except np.linalg.LinAlgError:
-            return None
+        return moved_to_moments(points, target, *state.flat())
 
     def _continued(self, init):
         """The state of an earlier run, copied so that it can be gone on from again."""
