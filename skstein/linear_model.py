@@ -77,7 +77,7 @@ class _BayesianLinearModel(BayesianEstimator):
     the outcome's further coordinates, then what else the target has.
     """
 
-    inference: Any = "ksd-mcmc"
+    inference: Any = "mcmc"
     _: KW_ONLY
     prior: Any = "normal"
     intercept_prior: Any = "normal"
@@ -388,8 +388,8 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
 
     Parameters
     ----------
-    inference : str or engine instance, default="ksd-mcmc"
-        How the posterior is found: "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
+    inference : str or engine instance, default="mcmc"
+        How the posterior is found: "mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
         "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     prior : str or prior instance, default="normal"
         Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
@@ -417,7 +417,7 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
     verbose : int, default=0
         If positive, a line is printed for each tenth of the inference.
     warm_start : bool, default=False
-        Whether `fit` goes on from the posterior of the call before, on the same data: "ksd-mcmc"
+        Whether `fit` goes on from the posterior of the call before, on the same data: "mcmc"
         continues its chains and adds to its points, "fwss" keeps the particles and adds those
         missing to a larger ``n_particles``, the other engines start from the particles.
 
@@ -621,8 +621,8 @@ class BayesianLogisticRegression(_BayesianLinearClassifier):
 
     Parameters
     ----------
-    inference : str or engine instance, default="ksd-mcmc"
-        How the posterior is found: "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
+    inference : str or engine instance, default="mcmc"
+        How the posterior is found: "mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
         "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     prior : str or prior instance, default="normal"
         Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
@@ -649,7 +649,7 @@ class BayesianLogisticRegression(_BayesianLinearClassifier):
     verbose : int, default=0
         If positive, a line is printed for each tenth of the inference.
     warm_start : bool, default=False
-        Whether `fit` goes on from the posterior of the call before, on the same data: "ksd-mcmc"
+        Whether `fit` goes on from the posterior of the call before, on the same data: "mcmc"
         continues its chains and adds to its points, "fwss" keeps the particles and adds those
         missing to a larger ``n_particles``, the other engines start from the particles.
 
@@ -713,8 +713,8 @@ class BayesianProbitRegression(_BayesianLinearClassifier):
 
     Parameters
     ----------
-    inference : str or engine instance, default="ksd-mcmc"
-        How the posterior is found: "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
+    inference : str or engine instance, default="mcmc"
+        How the posterior is found: "mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
         "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     prior : str or prior instance, default="normal"
         Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
@@ -741,7 +741,7 @@ class BayesianProbitRegression(_BayesianLinearClassifier):
     verbose : int, default=0
         If positive, a line is printed for each tenth of the inference.
     warm_start : bool, default=False
-        Whether `fit` goes on from the posterior of the call before, on the same data: "ksd-mcmc"
+        Whether `fit` goes on from the posterior of the call before, on the same data: "mcmc"
         continues its chains and adds to its points, "fwss" keeps the particles and adds those
         missing to a larger ``n_particles``, the other engines start from the particles.
 

@@ -195,7 +195,7 @@ class StochasticVolatility(BayesianEstimator):
         if engine.stays_near_start(working):
             warnings.warn(
                 f"{engine.name} stays near its start, and over so long a path that may "
-                "miss means of the parameters by a standard deviation: use pmfvb or ksd-mcmc.",
+                "miss means of the parameters by a standard deviation: use pmfvb or mcmc.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -1,7 +1,8 @@
 """Engines: how a posterior is found, one a file, and `infer`, which runs them.
 
 ``ENGINES`` has the names that ``inference=`` takes, with their classes: "pmd", "pmfvb", "fwss",
-"svgd", "stein-points", "ksd-mcmc" (`KSDThinnedMCMC`, the default) and "laplace" (`LaplaceDraws`).
+"svgd", "stein-points", "mcmc" (the default), "ksd-mcmc" (`KSDThinnedMCMC`) and "laplace"
+(`LaplaceDraws`).
 :doc:`/engines` says which to take when.
 """
 
@@ -15,6 +16,7 @@ from .fwss import FWSS
 from .ksd_mcmc import KSDThinnedMCMC
 from .laplace import LaplaceDraws
 from .lazy_fwss import LazyFWSS
+from .mcmc import MCMC
 from .pmd import PMD
 from .pmfvb import PMFVB
 from .staged import Trained
@@ -24,6 +26,7 @@ from .svgd import SVGD
 __all__ = [
     "ENGINES",
     "FWSS",
+    "MCMC",
     "PMD",
     "PMFVB",
     "SVGD",

@@ -102,7 +102,7 @@ def judge(posterior, target, engine, frame, start):
             reasons.append(
                 "the posterior is far from the Gaussian start that the engine leans on (mismatch "
                 f"{start.mismatch:.1f}, at most {MAX_MISMATCH}; efficiency {start.efficiency:.2f}, "
-                f"at least {MIN_EFFICIENCY}); use pmfvb or ksd-mcmc, or a tighter prior"
+                f"at least {MIN_EFFICIENCY}); use pmfvb or mcmc, or a tighter prior"
             )
     posterior.diagnostics["flagged"] = names[flagged]
     if reasons:

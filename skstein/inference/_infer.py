@@ -61,21 +61,19 @@ class Progress:
             ) from error
 
 
-def infer(
-    target, inference="ksd-mcmc", *, init=None, random_state=None, n_jobs=None, callback=None
-):
+def infer(target, inference="mcmc", *, init=None, random_state=None, n_jobs=None, callback=None):
     """Approximate the posterior of a target by weighted particles.
 
     Parameters
     ----------
     target : Target
         For example a `LogDensity` of your own.
-    inference : str or engine, default="ksd-mcmc"
-        How the posterior is found: "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
+    inference : str or engine, default="mcmc"
+        How the posterior is found: "mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
         "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     init : array-like of shape (m, dim) or ParticlePosterior, default=None
         Particles to start from, in the target's own coordinates. A posterior of the same target is
-        gone on from: "ksd-mcmc" continues its chains and adds to its points, "fwss" keeps the
+        gone on from: "mcmc" continues its chains and adds to its points, "fwss" keeps the
         particles and adds the missing ones, the others start from the particles.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator, default=None
     n_jobs : int, default=None

@@ -7,6 +7,7 @@ from .base import Engine, as_engine
 from .fwss import FWSS
 from .ksd_mcmc import KSDThinnedMCMC
 from .laplace import LaplaceDraws
+from .mcmc import MCMC
 from .pmd import PMD
 from .pmfvb import PMFVB
 from .stein_points import SteinPoints
@@ -18,6 +19,7 @@ ENGINES: dict[str, type[Engine]] = {
     "fwss": FWSS,
     "svgd": SVGD,
     "stein-points": SteinPoints,
+    "mcmc": MCMC,
     "ksd-mcmc": KSDThinnedMCMC,
     "laplace": LaplaceDraws,
 }

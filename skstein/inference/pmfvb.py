@@ -33,6 +33,7 @@ from ..targets.newton import DIAGONAL_ABOVE, gaussian_bijection
 from ._elbo import approximate_elbo
 from ._langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
 from ._stopping import OnResiduals, OnValidation
+from ._zero_variance import moved_to_moments
 from .base import (
     BATCH_SIZE,
     COORDINATES,
@@ -77,7 +78,7 @@ class PMFVB(Engine):
         whitened units. With one block on all rows the sampling phase adapts its own.
     n_warmup : int, default=40
         Iterations before the first snapshot.
-    n_snapshots : int, default=40
+    n_snapshots : int, default=60
         Snapshots pooled, two iterations apart; of a run that has to go on, as many of its second
         half, further apart. No more are held in memory.
     max_iter : int, default=1000
@@ -98,8 +99,10 @@ class PMFVB(Engine):
         Share of the rows that is set aside.
     n_iter_no_change : int, default=20
         Iterations without a better validation score after which the run stops.
-    n_points : int, default=None
-        Evenly thin the pooled particles to this number; all are kept by default.
+    n_points : int or None, default=1000
+        How many of the pooled particles are kept, evenly chosen; None for all. With one block on
+        all rows they are moved to have the mean and covariance of the pool, whose error control
+        variates reduce.
     batch_size : int, default=None
         Rows for each score, with a control variate at the mode; all rows by default.
     control_variate : {1, 2}, default=1
@@ -156,14 +159,14 @@ class PMFVB(Engine):
     rewhiten: bool = False
     step_size: float = 0.4
     n_warmup: int = 40
-    n_snapshots: int = 40
+    n_snapshots: int = 60
     max_iter: int = 1000
     tol: float = 0.2
     max_rhat: float = 1.2
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 20
-    n_points: int | None = None
+    n_points: int | None = 1000
     batch_size: int | None = None
     control_variate: int = 1
     whiten: bool = True
@@ -262,16 +265,24 @@ class PMFVB(Engine):
         def make_posterior():
             states = rule.states
             exact = states[0].log_density is not None
-            posterior = ParticlePosterior(
-                np.concatenate([state.theta for state in states]),
-                log_densities=(
-                    np.concatenate([state.log_density for state in states]) if exact else None
-                ),
-                scores=np.concatenate([state.score for state in states]) if exact else None,
-                n_iter=iteration,
+
+            def pooled(name):
+                # One particle after the other: what is chosen evenly then lies far apart in time.
+                return np.concatenate(np.stack([getattr(state, name) for state in states], axis=1))
+
+            pool = ParticlePosterior(
+                pooled("theta"),
+                log_densities=pooled("log_density") if exact else None,
+                scores=pooled("score") if exact else None,
             )
-            many = self.n_points is not None and self.n_points < len(posterior)
-            return posterior.thin(self.n_points) if many else posterior
+            many = self.n_points is not None and self.n_points < len(pool)
+            posterior = pool.thin(self.n_points) if many else pool
+            posterior.n_iter = iteration
+            if one_block and exact and not self.early_stopping:
+                moved = moved_to_moments(posterior.particles, target, pool.particles, pool.scores)
+                if moved is not None:
+                    return ParticlePosterior(moved, n_iter=iteration)
+            return posterior
 
         evaluator, mover = self._mover(target, rng, init, map, step_size)
         factors = self._factors(target)

@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import polygamma
-from scipy.stats import kstest
+from scipy.stats import kstest, norm
 from scipy.stats import t as student_t
 from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
-from skstein.inference import PMFVB, KSDThinnedMCMC
-from skstein.inference._zero_variance import zero_variance_moments
+from skstein.inference import MCMC, PMFVB, KSDThinnedMCMC
+from skstein.inference._zero_variance import monte_carlo_errors, zero_variance_moments
 from skstein.metrics import ksd
 from skstein.samplers import HMC, MALA, RWM, SGLD
 from skstein.targets import ControlVariate, LogisticTarget, laplace_approximation
 from skstein.thinning import OnlineKSDThinner
+from skstein.thinning.moments import recalibrated
 
 
 def standard_normal(dim=2):
@@ -151,12 +152,30 @@ def test_too_few_draws_are_reported(seed):
 
 
 def test_chains_go_on_until_there_are_enough_draws(seed):
-    """In whole helpings of n_draws, within max_draws."""
-    engine = KSDThinnedMCMC(n_draws=20, n_warmup=100, max_draws=2000)
-    posterior = infer(standard_normal(), engine, random_state=seed)
-    assert posterior.diagnostics["ess"].min() >= 400
-    assert 100 + 20 < posterior.n_iter < 100 + 2000
-    assert (posterior.n_iter - 100) % 20 == 0
+    """For means and for outer quantiles, whose errors may be half as large again."""
+    posteriors = [
+        infer(standard_normal(), MCMC(max_mcse=mcse, n_draws=20), random_state=seed)
+        for mcse in (0.06, 0.02)
+    ]
+    for posterior, most in zip(posteriors, (0.06, 0.02), strict=True):
+        assert posterior.diagnostics["mcse"].max() <= most
+        assert posterior.diagnostics["ess"].min() >= 400
+    # Errors fall with the root of the number of draws.
+    assert posteriors[1].n_iter - 100 > 3 * (posteriors[0].n_iter - 100)
+
+
+def test_the_error_told_is_that_of_quantiles(rng):
+    """Of independent normal draws moved to the exact moments, by the spread over replicates."""
+    errors, told = [], []
+    for _ in range(100):
+        z = rng.normal(size=(4, 250, 2))
+        found = monte_carlo_errors(z, -z)
+        told.append(found.quantile)
+        flat = z.reshape(-1, 2)
+        moved = recalibrated(flat, *zero_variance_moments(flat, -flat))
+        errors.append(np.quantile(moved, 0.05, axis=0) - norm.ppf(0.05))
+        assert found.mean.max() < 1e-10
+    assert_allclose(np.mean(told), np.std(errors), rtol=0.25)
 
 
 @pytest.mark.filterwarnings("ignore:KSDThinnedMCMC. the posterior is likely to be wrong")
@@ -238,7 +257,8 @@ def test_no_kept_point_is_moved_out_of_the_support(seed):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_heavy_tails_are_kept_by_draws_at_even_steps(seed):
+@pytest.mark.parametrize("inference", ["mcmc", "ksd-mcmc"])
+def test_heavy_tails_are_kept_by_draws_at_even_steps(inference, seed):
     """In a multivariate t the discrepancy prefers points several times as far out as the draws."""
     dim, df = 30, 5.0
 
@@ -250,15 +270,14 @@ def test_heavy_tails_are_kept_by_draws_at_even_steps(seed):
         score=score,
         dim=dim,
     )
-    posterior = infer(target, "ksd-mcmc", random_state=seed)
-    assert posterior.diagnostics["even_draws"]
+    posterior = infer(target, inference, random_state=seed)
     low, high = posterior.quantile([0.1, 0.9])
     assert abs((high - low).mean() / (2 * student_t(df).ppf(0.9)) - 1.0) < 0.12
 
 
 def test_diagnostics_are_there_by_coordinate(seed):
     posterior = infer(standard_normal(3), "ksd-mcmc", random_state=seed)
-    for key in ("rhat", "ess", "moment_gap", "sd_ratio"):
+    for key in ("rhat", "ess", "mcse", "moment_gap", "sd_ratio"):
         assert posterior.diagnostics[key].shape == (3,)
     assert posterior.diagnostics["ess"].min() >= 400
     assert posterior.diagnostics["rhat"].max() <= 1.01
@@ -303,7 +322,7 @@ def test_a_minibatch_without_control_variate_is_refused(rng):
         infer(logistic(rng), engine)
 
 
-@pytest.mark.filterwarnings("ignore:KSDThinnedMCMC. the posterior is likely to be wrong")
+@pytest.mark.filterwarnings("ignore:MCMC. the posterior is likely to be wrong")
 def test_divergences_are_reported(seed):
     """A density that ends at a wall, without a word from its score."""
     target = LogDensity(

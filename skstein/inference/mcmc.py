@@ -1,0 +1,344 @@
+"""Markov chains in white coordinates, and a few of their draws that know what all of them know.
+
+Asymptotically exact. Chains run as one batch of gradients until the Monte-Carlo error of means and
+of outer quantiles is small. The draws kept stand at even steps and are moved by the little that
+gives them the mean and covariance of all draws, from which Stein's identities have taken most of
+the error (`_zero_variance.py`).
+"""
+
+from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from .._validation import HasMethods, Interval, StrOptions
+from ..diagnostics import ess, ess_tail, split_rhat
+from ..posterior import ParticlePosterior
+from ..samplers import SAMPLERS
+from ..samplers.base import declared
+from ._zero_variance import monte_carlo_errors, moved_to_moments
+from .base import (
+    BATCH_SIZE,
+    COORDINATES,
+    N_PARTICLES,
+    Engine,
+    History,
+    Rounds,
+    automatic,
+    divergences,
+)
+
+_CHAINS_TOGETHER = 8  # one batch of gradients; two and more batches can run in parallel
+_ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
+_ROUNDS = 10  # in ``n_draws``, between which the callback may stop the run
+_OUTER = 1.5  # error of an outer quantile that goes with an error of 1 of the mean
+_TOLERATED = 4.0  # multiple of max_mcse that is not warned of
+
+
+@dataclass(eq=False, repr=False)
+class MCMC(Engine):
+    """Several Markov chains, of which some draws are kept and moved to the moments of all.
+
+    How it works, and when not to trust it: :doc:`/methods/ksd_mcmc`.
+
+    Parameters
+    ----------
+    n_particles : int or "auto", default="auto"
+        Draws kept: 1000, or twice the coordinates if that is more, at most 2000, for "auto". From
+        twice as many points as coordinates on they are moved to have the mean and covariance of all
+        draws, whose error control variates reduce; fewer are draws as they are.
+    sampler : {"hmc", "mala", "rwm", "sgld"} or sampler instance, default="hmc"
+        Hamiltonian Monte Carlo, the Metropolis-adjusted Langevin algorithm, random-walk Metropolis,
+        or stochastic gradient Langevin dynamics, which is for minibatches; or an object of
+        :mod:`skstein.samplers` with parameters of your choice, or one of your own with their
+        methods (see `skstein.samplers.Sampler`).
+    n_chains : int, default=8
+        Chains, run as one batch of gradients.
+    n_draws : int, default=300
+        Draws of each chain after warm-up, and as many again until R-hat, effective sample size and
+        ``max_mcse`` are met, or ``max_draws``. A warm start makes as many more, without a warm-up.
+    max_draws : int, default=2400
+        Most draws of each chain in one run.
+    n_warmup : int, default=100
+        Iterations that adapt the step size and are thrown away.
+    batch_size : int, default=None
+        Rows for each score, with a control variate at the mode, of "sgld" or another sampler with
+        ``noisy_scores``.
+    max_mcse : float, default=0.03
+        Monte-Carlo standard error of a mean, in posterior standard deviations and with control
+        variates counted in, at which chains end; that of the 5 and 95 % points may be one and a
+        half times as large. 0.1 is enough for a search over many candidates.
+    max_rhat : float, default=1.01
+        Warn when the split R-hat of a coordinate is above it.
+    min_ess : float, default=400
+        Warn when the effective sample size of a coordinate is below it, in the bulk or the tails.
+    whiten, one_sided : bool, default=True
+        Work in whitened coordinates, with one-sided coordinates straightened.
+
+    References
+    ----------
+    Neal (2011), "MCMC using Hamiltonian dynamics".
+
+    Mira, Solgi & Imparato (2013), "Zero variance Markov chain Monte Carlo for Bayesian estimators".
+
+    Examples
+    --------
+    >>> from skstein import BayesianLogisticRegression
+    >>> from skstein.inference import MCMC
+    >>> rough = BayesianLogisticRegression(inference=MCMC(max_mcse=0.1))
+    """
+
+    _parameter_constraints = {
+        "n_particles": N_PARTICLES,
+        "sampler": [StrOptions(set(SAMPLERS)), HasMethods(["warm_up", "draw"])],
+        "n_chains": [Interval(Integral, 2, None, closed="left")],
+        "n_draws": [Interval(Integral, 8, None, closed="left")],
+        "max_draws": [Interval(Integral, 8, None, closed="left")],
+        "n_warmup": [Interval(Integral, 0, None, closed="left")],
+        "batch_size": BATCH_SIZE,
+        "max_mcse": [Interval(Real, 0, None, closed="neither")],
+        "max_rhat": [Interval(Real, 1, None, closed="neither")],
+        "min_ess": [Interval(Real, 0, None, closed="left")],
+        **COORDINATES,
+    }
+
+    n_particles: int | str = "auto"
+    _: KW_ONLY
+    sampler: Any = "hmc"
+    n_chains: int = 8
+    n_draws: int = 300
+    max_draws: int = 2400
+    n_warmup: int = 100
+    batch_size: int | None = None
+    max_mcse: float = 0.03
+    max_rhat: float = 1.01
+    min_ess: int = 400
+    whiten: bool = True
+    one_sided: bool = True
+
+    continues = True
+
+    @property
+    def requires(self):
+        return declared(self._sampler(), "requires")
+
+    @property
+    def minibatch(self):
+        return "control-variate" if declared(self._sampler(), "noisy_scores") else None
+
+    def _sampler(self):
+        return SAMPLERS[self.sampler]() if isinstance(self.sampler, str) else self.sampler
+
+    def n_rounds(self, target):
+        most = max(self.n_draws, self.max_draws)
+        return len(self._round_sizes(most))
+
+    def _round_sizes(self, n_draws):
+        """Draws in each of the rounds that ``n_draws`` are cut into."""
+        size, rest = self._round, n_draws % self._round
+        return [size] * (n_draws // size) + [rest] * (rest > 0)
+
+    @property
+    def _round(self):
+        return -(-self.n_draws // _ROUNDS)
+
+    def run(self, target, rng, *, init=None, map=map, callback=None):
+        sampler = self._sampler()
+        if declared(sampler, "batch_size") is not None:
+            raise ValueError(
+                "batch_size belongs to the engine, which adds the control variate without which a "
+                f"minibatch is wrong: {self.name}(batch_size=...), and None for the sampler."
+            )
+        state = self._continued(init)
+        if state is None:
+            state = self._started(target, rng, sampler, getattr(init, "particles", init), map)
+        most = max(self.n_draws, self.max_draws)
+        make_posterior = partial(self._posterior, state, target)
+        rounds = Rounds(state.n_iter + most, make_posterior, callback, state.history)
+        done, more = 0, self.n_draws
+        while more:
+            done += more
+            for n_draws in self._round_sizes(more):
+                results = list(map(partial(sampler.draw, target, n_draws), state.chains))
+                state.chains = [result[0] for result in results]
+                part, scores = (np.concatenate([result[k] for result in results]) for k in (1, 2))
+                state.draws.append(part)
+                state.scores.append(scores)
+                numbers = self._take_in(state, part, scores)
+                numbers["acceptance"] = np.mean([result[3] for result in results])
+                if rounds.end(state.n_iter, **numbers):
+                    break
+            more = 0 if rounds.stopped else min(self._wanted(state, target), most - done)
+        diagnostics, problems = self._diagnosed(state, target)
+        posterior = make_posterior()
+        posterior.state = state
+        problems += _missed_moments(posterior, state, diagnostics)
+        if problems:
+            diagnostics["message"] = (
+                "; ".join(problems) + ". Raise max_draws, n_warmup or n_particles, and look for "
+                "separated modes."
+            )
+        diagnostics["step_size"] = np.array([chains.step_size for chains in state.chains])
+        posterior.diagnostics, posterior.converged = diagnostics, not problems
+        return posterior
+
+    def _started(self, target, rng, sampler, init, map):
+        """Chains after their warm-up."""
+        if init is None:
+            start = target.sample_start(rng, self.n_chains)
+        else:
+            start = np.resize(init, (self.n_chains, target.dim))
+        pieces = np.array_split(start, -(-self.n_chains // _CHAINS_TOGETHER))
+        generators = rng.spawn(len(pieces))
+        warm_up = partial(sampler.warm_up, target, self.n_warmup)
+        return self._new_state(list(map(warm_up, pieces, generators)))
+
+    def _new_state(self, chains):
+        return State(self._fixed, chains, self.n_warmup)
+
+    def _take_in(self, state, draws, scores):
+        """See the draws of a round; what of them goes into the history."""
+        return {}
+
+    def _posterior(self, state, target):
+        posterior = self._kept(state, target)
+        points = self._moved(posterior.particles, state, target)
+        if points is not None:  # no draws any more, and their scores are others
+            posterior.particles, posterior.scores = points, None
+        posterior.history, posterior.n_iter = state.history.arrays(), state.n_iter
+        return posterior
+
+    def _n_points(self, dim):
+        return automatic(self.n_particles, dim, least=1000, cap=2000)
+
+    def _kept(self, state, target):
+        """The posterior as draws, at even steps through the chains, one after the other."""
+        draws, scores = state.flat()
+        n_points = min(self._n_points(target.dim), len(draws))
+        chosen = np.linspace(0, len(draws) - 1, n_points).round().astype(int)
+        return ParticlePosterior(
+            draws[chosen], scores=None if target.stochastic else scores[chosen]
+        )
+
+    def _moved(self, points, state, target):
+        """``points`` moved to the moments of the density; None where they should stay."""
+        return moved_to_moments(points, target, *state.flat())
+
+    def _continued(self, init):
+        """The state of an earlier run, copied so that it can be gone on from again."""
+        state = getattr(init, "state", None)
+        if not isinstance(state, State):
+            return None
+        changed = [name for name, value in self._fixed.items() if value != state.fixed.get(name)]
+        if changed:
+            raise ValueError(
+                f"a warm start continues the chains as they are: {', '.join(changed)} must not "
+                "change. Start anew, or set it back."
+            )
+        return deepcopy(state)
+
+    @property
+    def _fixed(self):
+        return {name: repr(getattr(self, name)) for name in self._kept_fixed}
+
+    _kept_fixed = ("sampler", "n_chains", "batch_size", "whiten", "one_sided")
+
+    def _wanted(self, state, target):
+        """How many more draws of each chain it takes; 0 if there are enough."""
+        if not state.enough:
+            return 0
+        lacking = self._error(state, target).max() / self.max_mcse
+        if lacking > 1.0:
+            # Errors fall with the root of the number of draws.
+            guess = int(min((lacking**2 - 1.0) * state.n_draws, self.max_draws))
+            return -(-max(guess, self.n_draws // 3) // self._round) * self._round
+        return self.n_draws if self._diagnosed(state, target)[1] else 0
+
+    def _error(self, state, target):
+        """Monte-Carlo error by coordinate, that of quantiles in the measure of means."""
+        draws, scores = state.chained()
+        error = monte_carlo_errors(draws, None if target.stochastic else scores)
+        return np.maximum(error.mean, error.quantile / _OUTER)
+
+    def _diagnosed(self, state, target):
+        """R-hat, effective sample size and Monte-Carlo error by coordinate; what is wrong."""
+        if not state.enough:
+            few = f"stopped after {state.n_draws} draws of each chain, too few to judge"
+            return {}, [few]
+        draws, _ = state.chained()
+        rhat, size = split_rhat(draws), np.fmin(ess(draws), ess_tail(draws))
+        error = self._error(state, target)
+        problems = divergences(state.chains, draws)
+        if not rhat.max() <= self.max_rhat:
+            problems.append(f"the largest R-hat is {rhat.max():.3f} (above {self.max_rhat})")
+        if not size.min() >= self.min_ess:
+            problems.append(
+                f"the smallest effective sample size is {size.min():.0f} (below {self.min_ess})"
+            )
+        if error.max() > _TOLERATED * self.max_mcse:
+            problems.append(
+                f"the largest Monte-Carlo error is {error.max():.2f} standard deviations (max_mcse "
+                f"is {self.max_mcse})"
+            )
+        return {"rhat": rhat, "ess": size, "mcse": error}, problems
+
+
+@dataclass
+class State:
+    """What a run leaves behind for a warm start."""
+
+    fixed: dict  # parameters that cannot change
+    chains: list
+    n_warmup: int
+    thinner: Any = None
+    draws: list = field(default_factory=list)
+    scores: list = field(default_factory=list)
+    history: History = field(default_factory=History)
+
+    @property
+    def n_draws(self):
+        return sum(part.shape[1] for part in self.draws)
+
+    @property
+    def n_iter(self):
+        return self.n_warmup + self.n_draws
+
+    @property
+    def enough(self):
+        return self.n_draws >= _ENOUGH_DRAWS
+
+    def chained(self):
+        """Draws and scores, each of shape (n_chains, n_draws, dim)."""
+        for parts in (self.draws, self.scores):
+            parts[:] = [np.concatenate(parts, axis=1)]
+        return self.draws[0], self.scores[0]
+
+    def flat(self):
+        """Draws and scores, one chain after the other, each of shape (n, dim)."""
+        return tuple(part.reshape(-1, part.shape[2]) for part in self.chained())
+
+
+def _missed_moments(posterior, state, diagnostics):
+    """What to say of points whose moments are far from those of the draws: a list of one, or none.
+
+    ``diagnostics`` are added to.
+    """
+    draws, _ = state.flat()
+    std = draws.std(axis=0)
+    gap, ratio = (posterior.mean() - draws.mean(axis=0)) / std, posterior.std() / std
+    diagnostics["moment_gap"], diagnostics["sd_ratio"] = gap, ratio
+    if not misses(gap, ratio):
+        return []
+    return [
+        "the kept points miss the chains' moments (largest gap of a mean "
+        f"{np.abs(gap).max():.2f} standard deviations, ratio of standard deviations "
+        f"{ratio.mean():.2f} on average and {ratio.min():.2f} at least)"
+    ]
+
+
+def misses(gap, ratio):
+    """Whether the moments of points are far from those of the draws, by coordinate."""
+    return np.abs(gap).max() > 0.2 or not 0.85 <= ratio.mean() <= 1.15 or ratio.min() < 0.7
