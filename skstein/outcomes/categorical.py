@@ -36,11 +36,11 @@ class ClassOutcome(Outcome):
 
         For outcomes of one head; the probability of the second class increases with it.
         """
-        proba = -sign * self.logits((predictor,))[0]
+        proba = -sign * self.logits(predictor[None])[0]
         with np.errstate(over="ignore"):
             np.exp(proba, out=proba)
         proba += 1.0
-        return np.reciprocal(proba, out=proba)
+        return np.divide(1.0, proba, out=proba)
 
     def every(self, eta):
         """Probabilities of each class, (n_classes, n, m)."""
