@@ -183,7 +183,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
 
     @property
     def _n_outputs(self):
-        return len(self.classes_)
+        return self._outcome.n_predictors
 
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`, exact in the tails.

@@ -29,15 +29,26 @@ def weighted_quantile(values, weights, q):
     """
     values, q = np.asarray(values, dtype=float), np.asarray(q, dtype=float)
     rows = np.moveaxis(values, 0, -1).reshape(-1, len(values))
-    neighbours = _of_equal_weights if np.ptp(weights) == 0.0 else _of_uneven_weights
     result = np.empty((len(q), len(rows)))
     for block in row_blocks(len(rows), 32 * len(values)):
-        result[:, block] = _between(*neighbours(rows[block], weights, q)).T
+        result[:, block] = between(*neighbours(rows[block], weights, q)).T
     return result.reshape(len(q), *values.shape[1:])
 
 
+def neighbours(rows, weights, q):
+    """The points of each row (n, m) that a quantile is interpolated from by `between`.
+
+    Returns
+    -------
+    low, high : ndarray of shape (n, k)
+        The points below and above each quantile.
+    place : ndarray of shape (k,) or (n, k)
+        That of the quantile between them, from 0 to 1.
+    """
+    return (_of_equal_weights if np.ptp(weights) == 0.0 else _of_uneven_weights)(rows, weights, q)
+
+
 def _of_equal_weights(rows, weights, q):
-    """The points of each row below and above each quantile, and its place between them, 0 to 1."""
     last = rows.shape[1] - 1
     rows = np.sort(rows, axis=1)  # faster than `partition`
     places = np.clip(q * (last + 1) - 0.5, 0.0, last)
@@ -46,7 +57,6 @@ def _of_equal_weights(rows, weights, q):
 
 
 def _of_uneven_weights(rows, weights, q):
-    """As `_of_equal_weights`."""
     last = rows.shape[1] - 1
     order = np.argsort(rows, axis=1)
     ordered = np.take_along_axis(rows, order, axis=1)
@@ -66,7 +76,7 @@ def _of_uneven_weights(rows, weights, q):
     return low, high, np.where(inside, q - start, 0.0) / np.where(inside, stop - start, 1.0)
 
 
-def _between(low, high, place):
+def between(low, high, place):
     """Linear interpolation that survives infinite ends."""
     with np.errstate(invalid="ignore"):
         step = high - low

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from scipy.special import log_softmax, logsumexp
 
-from skstein._quantiles import mixture_quantiles
+from skstein._quantiles import mixture_quantiles, weighted_quantile
 from skstein.outcomes import Bernoulli, Categorical, Normal, NumericOutcome, Probit
 from skstein.targets import LinearTarget, MLPTarget, RegressionTarget
 
@@ -150,6 +151,41 @@ def test_quantiles_of_one_count_are_its_own(mean):
     count, q = stats.poisson([[mean]]), np.array([0.0, 0.001, 0.5, 0.9999, 1.0])
     found = mixture_quantiles(lambda y: count.cdf(y[:, None])[:, 0], count.ppf, q, discrete=True)
     assert_array_equal(found[0], [0.0, *stats.poisson(mean).ppf(q[1:])])
+
+
+@pytest.mark.parametrize("weights", ["equal", "uneven"])
+@pytest.mark.parametrize("name", ["bernoulli", "categorical", "probit", "one-vs-rest"])
+def test_predictions_of_classes_are_those_of_the_logits(name, weights, rng):
+    """Far apart too, against log-softmax, the general quantile and entropies term by term."""
+    outcome, m = OUTCOMES[name], 30
+    heads = rng.normal(size=(outcome.n_predictors, 40, m)) * np.geomspace(0.1, 10.0, 40)[:, None]
+    weights = np.full(m, 1 / m) if weights == "equal" else rng.dirichlet(np.ones(m))
+    logits = outcome.logits(heads)
+    if len(logits) == 1:
+        logits = np.concatenate([np.zeros_like(logits), logits])
+    log_parts = log_softmax(logits, axis=0)
+    parts = np.exp(log_parts)
+    expected = logsumexp(log_parts, axis=2, b=weights).T
+    assert_allclose(outcome.log_proba(heads, weights), expected, rtol=1e-10, atol=1e-14)
+    assert_allclose(outcome.every(heads), parts, rtol=1e-10)
+    q = np.array([0.0, 0.05, 0.3, 0.95, 1.0])
+    quantiles = weighted_quantile(np.moveaxis(parts, 2, 0), weights, q).T
+    assert_allclose(outcome.quantiles(heads, weights, q), quantiles, rtol=1e-9, atol=1e-12)
+    aleatoric = -np.sum((parts * log_parts) @ weights, axis=0)
+    total = -np.sum(np.exp(expected) * expected, axis=1)
+    found = outcome.uncertainty(heads, weights)
+    assert_allclose(found, np.column_stack([aleatoric, total - aleatoric]), atol=1e-13)
+
+
+def test_quantiles_of_certain_classes_do_not_depend_on_the_order_of_the_particles(rng):
+    """Probabilities that round to 1 tie; their predictors do not."""
+    heads, weights, q = 1e3 * rng.normal(size=(1, 20, 9)), rng.dirichlet(np.ones(9)), [0.3, 0.7]
+    order = rng.permutation(9)
+    assert_allclose(
+        Bernoulli().quantiles(heads[:, :, order], weights[order], np.array(q)),
+        Bernoulli().quantiles(heads, weights, np.array(q)),
+        atol=1e-12,
+    )
 
 
 def test_networks_refuse_an_outcome_without_compiled_passes(rng):

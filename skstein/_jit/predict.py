@@ -9,10 +9,11 @@ from ._compile import compiled, frozen
 
 
 def normal_mixture_quantile(means, stds, weights, q):
-    """Quantiles of mixtures of normals, by Newton steps in a shrinking bracket.
+    """Quantiles of mixtures of normals, by Halley steps in a shrinking bracket.
 
     The quantile of the mixture lies between the smallest and the largest quantile of its
-    components, which brackets it. Above one half the upper tail is solved for, so that both tails
+    components, which brackets it; the search starts from that of one normal with the mixture's
+    mean and variance. Above one half the upper tail is solved for, so that both tails
     are equally exact.
 
     Parameters
@@ -58,8 +59,13 @@ def _normal_mixture_quantile(means, stds, weights, tail, z_tail, sign, quantiles
     n, m = means.shape
     for i in range(n):
         narrowest = stds[i, 0]
-        for j in range(1, m):
+        mean = 0.0
+        for j in range(m):
             narrowest = min(narrowest, stds[i, j])
+            mean += weights[j] * means[i, j]
+        variance = 0.0
+        for j in range(m):
+            variance += weights[j] * (stds[i, j] ** 2 + (means[i, j] - mean) ** 2)
         for k in range(tail.shape[0]):
             if tail[k] == 0.0:
                 quantiles[i, k] = -sign[k] * math.inf
@@ -71,26 +77,35 @@ def _normal_mixture_quantile(means, stds, weights, tail, z_tail, sign, quantiles
                     end = sign[k] * means[i, j] + stds[i, j] * z_tail[k]
                     low = min(low, end)
                     high = max(high, end)
-            x = 0.5 * (low + high)
+            x = min(max(sign[k] * mean + math.sqrt(variance) * z_tail[k], low), high)
             step = high - low
             tolerance = 1e-13 * narrowest + 4e-16 * max(abs(low), abs(high))
             while step > tolerance:
                 excess = -tail[k]
                 density = 0.0
+                slope = 0.0
                 for j in range(m):
                     z = (x - sign[k] * means[i, j]) / stds[i, j]
                     excess += 0.5 * weights[j] * math.erfc(-z * math.sqrt(0.5))
-                    density += weights[j] / stds[i, j] * math.exp(-0.5 * z * z)
+                    part = weights[j] / stds[i, j] * math.exp(-0.5 * z * z)
+                    density += part
+                    slope -= part * z / stds[i, j]
                 density /= math.sqrt(2.0 * math.pi)
+                slope /= math.sqrt(2.0 * math.pi)
                 if excess > 0.0:
                     high = x
                 else:
                     low = x
-                # Bisection takes over where a Newton step leaves the bracket or does not halve.
-                newton = x - excess / density if density > 0.0 else math.inf
-                if low <= newton <= high and abs(newton - x) <= 0.5 * step:
-                    step = abs(newton - x)
-                    x = newton
+                # Bisection takes over where a step leaves the bracket or does not halve.
+                halley = math.inf
+                if density > 0.0:
+                    newton = excess / density
+                    halley = x - newton / max(1.0 - 0.5 * newton * slope / density, 0.5)
+                if low <= halley <= high and abs(halley - x) <= 0.5 * step:
+                    step = abs(halley - x)
+                    x = halley
+                    if step < 1e-5 * narrowest:  # what is left is of the order of its cube
+                        break
                 else:
                     step = 0.5 * (high - low)
                     x = 0.5 * (low + high)

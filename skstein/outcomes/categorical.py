@@ -5,9 +5,9 @@ posterior leaves uncertain: means and quantiles are those of the probability ove
 """
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp
+from scipy.special import entr, log_softmax, logsumexp
 
-from .._quantiles import weighted_quantile
+from .._quantiles import between, neighbours, weighted_quantile
 from .base import Canonical, Outcome
 
 _SMALL = 1e-3  # below it a probability loses digits as the complement of the other one
@@ -17,7 +17,8 @@ _UNDERFLOW = 1e-290  # below it an average of probabilities loses digits to subn
 class ClassOutcome(Outcome):
     """Base class of outcomes that are classes: predictions from each particle's logits.
 
-    A subclass may turn the heads into other logits.
+    A subclass may turn the heads into other logits, and say how the probabilities that belong to
+    them are computed faster than from logarithms.
     """
 
     has_classes = True
@@ -30,25 +31,44 @@ class ClassOutcome(Outcome):
         """
         return np.asarray(eta)
 
+    def of_two(self, predictor, sign):
+        """Probability of the second of two classes, or where ``sign`` is -1 of the first.
+
+        For outcomes of one head; the probability of the second class increases with it.
+        """
+        proba = -sign * self.logits(predictor[None])[0]
+        with np.errstate(over="ignore"):
+            np.exp(proba, out=proba)
+        proba += 1.0
+        return np.divide(1.0, proba, out=proba)
+
+    def every(self, eta):
+        """Probabilities of each class, (n_classes, n, m)."""
+        if len(eta) == 1:
+            return self.of_two(eta[0], np.array([-1.0, 1.0])[:, None, None])
+        return _softmax(_of_every_class(self.logits(eta)))
+
     def log_proba(self, eta, weights):
         """Logarithm of the averaged probabilities, (n, n_classes), exact in the tails."""
-        logits = self.logits(eta)
-        if len(logits) == 1:
-            second = _sigmoid(logits[0]) @ weights
+        if len(eta) == 1:
+            second = self.of_two(eta[0], 1.0) @ weights
             first = 1.0 - second
             few = first < _SMALL
-            first[few] = _sigmoid(-logits[0, few]) @ weights
-            proba = np.stack([first, second], axis=1)
+            if few.any():
+                first[few] = self.of_two(eta[0][few], -1.0) @ weights
+            proba = np.stack([first, second])
         else:
-            proba = (_softmax(logits) @ weights).T
-        with np.errstate(divide="ignore"):
-            log_proba = np.log(proba)
-        faint = (proba < _UNDERFLOW).any(axis=1)
-        if faint.any():
-            log_parts = log_softmax(_of_every_class(logits[:, faint]), axis=0)
-            log_proba[faint] = logsumexp(log_parts, axis=2, b=weights).T
+            proba = self.every(eta) @ weights
+        faint = (proba < _UNDERFLOW).any(axis=0)
         # Weights sum to 1 up to rounding only, and a probability must not pass 1.
-        return log_proba - np.logaddexp.reduce(log_proba, axis=1, keepdims=True)
+        proba /= proba.sum(axis=0)
+        with np.errstate(divide="ignore"):
+            log_proba = np.log(proba, out=proba)
+        if faint.any():
+            logits = _of_every_class(self.logits(eta)[:, faint])
+            log_parts = logsumexp(log_softmax(logits, axis=0), axis=2, b=weights)
+            log_proba[:, faint] = log_parts - np.logaddexp.reduce(log_parts, axis=0)
+        return log_proba.T
 
     def log_predictive(self, eta, weights, y):
         return self.log_proba(eta, weights)[np.arange(len(y)), y]
@@ -60,43 +80,39 @@ class ClassOutcome(Outcome):
 
     def expected(self, eta):
         """Class probabilities of each particle, shape (n, m, n_classes)."""
-        return np.moveaxis(self._probabilities(eta), 0, 2)
-
-    def _probabilities(self, eta):
-        return _softmax(_of_every_class(self.logits(eta)))
+        return np.moveaxis(self.every(eta), 0, 2)
 
     def std(self, eta, weights):
         """Standard deviation of each probability over the particles, shape (n, n_classes)."""
-        proba = self._probabilities(eta)
+        proba = self.every(eta)
         mean = proba @ weights
         return np.sqrt(np.square(proba - mean[..., None]) @ weights).T
 
     def quantiles(self, eta, weights, q):
         """Quantiles of each probability, of shape (n, n_classes, n_quantiles)."""
-        return weighted_quantile(np.moveaxis(self._probabilities(eta), 2, 0), weights, q).T
+        if len(eta) == 1:
+            # Both probabilities are monotone, so that one order of the predictors is theirs.
+            low, high, place = neighbours(eta[0], weights, np.concatenate([1.0 - q, q]))
+            sign = np.repeat([-1.0, 1.0], len(q))
+            found = between(self.of_two(low, sign), self.of_two(high, sign), place)
+            return found.reshape(len(found), 2, len(q))
+        return weighted_quantile(np.moveaxis(self.every(eta), 2, 0), weights, q).T
 
     def sample(self, eta, rng):
         """A class under each particle, by its position, shape (n, m)."""
-        cumulative = np.cumsum(self._probabilities(eta), axis=0)[:-1]
+        if len(eta) == 1:
+            first = self.of_two(eta[0], -1.0)
+            return (rng.random(first.shape) > first).astype(np.intp)
+        cumulative = np.cumsum(self.every(eta), axis=0)[:-1]
         return np.sum(rng.random(cumulative.shape[1:]) > cumulative, axis=0)
 
     def uncertainty(self, eta, weights):
         """The particles' entropies, averaged, and what the averaged one has beyond, (n, 2)."""
-        total = _entropy(self.log_proba(eta, weights).T)
-        aleatoric = _entropy(_of_every_class(self.logits(eta))) @ weights
+        proba = self.every(eta)
+        total = entr(proba @ weights).sum(axis=0)
+        aleatoric = (entr(proba) @ weights).sum(axis=0)
         # Rounding alone can turn the order round where all particles agree.
         return np.column_stack([aleatoric, np.maximum(total - aleatoric, 0.0)])
-
-
-def _sigmoid(z):
-    with np.errstate(over="ignore"):
-        return 1.0 / (1.0 + np.exp(-z))
-
-
-def _softmax(logits):
-    proba = np.exp(logits - logits.max(axis=0))
-    proba /= proba.sum(axis=0)
-    return proba
 
 
 def _of_every_class(logits):
@@ -104,12 +120,11 @@ def _of_every_class(logits):
     return np.concatenate([np.zeros_like(logits), logits]) if len(logits) == 1 else logits
 
 
-def _entropy(logits):
-    """Entropy of classes whose unnormalised log probabilities are along the first axis."""
-    logits = logits - logits.max(axis=0)
-    proba = np.exp(logits)
-    total = proba.sum(axis=0)
-    return np.log(total) - np.sum(proba * np.maximum(logits, -1e3), axis=0) / total
+def _softmax(logits):
+    proba = logits - logits.max(axis=0)
+    np.exp(proba, out=proba)
+    proba /= proba.sum(axis=0)
+    return proba
 
 
 class Bernoulli(Canonical, ClassOutcome):

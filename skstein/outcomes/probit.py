@@ -1,11 +1,12 @@
 """Classes by the probit link: two, or one against the rest for more."""
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx, log_ndtr, ndtr, softmax
 
 from .categorical import ClassOutcome
 
 _FAR = 3.0  # beyond it log Phi nears 0 and the difference of two logarithms would lose its digits
+_FAINT = 1e-290  # sums of probabilities below it lose digits to subnormal numbers
 
 
 def log_phi_and_ratio(s, value=True, ratio=True):
@@ -78,3 +79,17 @@ class Probit(ClassOutcome):
     def logits(self, eta):
         eta = super().logits(eta)
         return log_ndtr(eta) - log_ndtr(-eta) if len(eta) == 1 else log_ndtr(eta)
+
+    def of_two(self, predictor, sign):
+        return ndtr(sign * predictor)
+
+    def every(self, eta):
+        if len(eta) == 1:
+            return super().every(eta)
+        proba = ndtr(eta)
+        total = proba.sum(axis=0)
+        faint = total < _FAINT
+        proba /= np.where(faint, 1.0, total)
+        if faint.any():
+            proba[:, faint] = softmax(log_ndtr(np.asarray(eta)[:, faint]), axis=0)
+        return proba
