@@ -25,13 +25,14 @@ from sklearn.model_selection import (
     TunedThresholdClassifierCV,
 )
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from ._blocks import row_blocks
+from ._crps import crps_of_points
 from ._prediction import PredictsOutcomes
+from ._quantiles import weighted_quantile
 from ._validation import check_fractions, interval_ends
-from .posterior import weighted_quantile
 
 # Standard normal scores of the outcomes that stand for all when the map is not monotone, and those
 # at which their quantiles are computed; a spline, all but straight, gives the others.
@@ -45,6 +46,13 @@ _TRIALS = 257
 
 # What may happen beyond these quantiles of the outcome does not count against a monotone map.
 _TAILS = np.array([1e-6, 1.0 - 1e-6])
+
+# Where an inverse is differentiated: half the difference, in standard deviations of what it is of.
+# So small that the quantiles of a `QuantileTransformer` seldom lie within it.
+_STEP = 2.0**-16
+
+# The largest error of a transform against its inverse, in the same unit.
+_SLACK = 1e-4
 
 # The largest probability of an outcome outside the domain of the map for which moments are given.
 _NEGLIGIBLE = 1e-3
@@ -147,6 +155,50 @@ class Predictive(ABC):
         return self.quantiles(interval_ends(level))
 
     @abstractmethod
+    def log_predictive(self, y):
+        """Logarithm of the density, or probability, of each observed outcome: the log score.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,), or (n, n_targets) for several outcomes
+            What was observed at the rows of X: classes, or outcomes in units of y.
+
+        Returns
+        -------
+        log_predictive : ndarray of shape (n,)
+            Natural logarithm of a density per unit of y, or of a probability.
+
+        Raises
+        ------
+        ValueError
+            If ``y`` does not fit X or cannot be observed. If the outcome was transformed, and has
+            no density at ``y``: the inverse is not monotone, does not reach ``y``, or is flat
+            there.
+        """
+
+    @abstractmethod
+    def crps(self, y):
+        """Continuous ranked probability score of each observed outcome; smaller is better.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,), or (n, n_targets) for several outcomes
+            What was observed at the rows of X.
+
+        Returns
+        -------
+        crps : ndarray of shape (n,) or (n, n_targets)
+            In units of y; nan where `mean` is.
+
+        Raises
+        ------
+        ValueError
+            If ``y`` does not fit X or cannot be observed.
+        TypeError
+            If outcomes are classes.
+        """
+
+    @abstractmethod
     def samples(self, n_samples, random_state=None):
         """Draw labels or outcomes.
 
@@ -218,6 +270,17 @@ class _Direct(Predictive):
     def quantiles(self, q):
         return self.estimator.predict_quantiles(self.X, q)
 
+    def log_predictive(self, y):
+        return self.estimator.log_predictive(self.X, y)
+
+    def crps(self, y):
+        if self.outcome.has_classes:
+            raise TypeError(
+                "the CRPS is of an outcome that is a number, and "
+                f"{type(self.estimator).__name__} predicts classes: use log_predictive."
+            )
+        return self.estimator._scores(self.X, y, self.outcome.crps)
+
     def samples(self, n_samples, random_state=None):
         return self.estimator.sample_predictive(self.X, n_samples, random_state)
 
@@ -267,11 +330,40 @@ class _TransformedOutcome(Predictive):
                 result[rows] = self._inverse(self.direct.quantiles(levels)[rows])
         others = np.flatnonzero(direction == 0)
         if len(others):
-            knots = self.direct.quantiles(ndtr(_KNOTS))
-            for block in row_blocks(len(others), 8 * len(_SCORES)):
-                rows = others[block]
-                values = self._inverse(CubicSpline(_KNOTS, knots[rows], axis=1)(_SCORES))
+            for rows, values in self._outcomes(others):
                 result[rows] = weighted_quantile(values.T, _SCORE_WEIGHTS, q).T
+        return result
+
+    def log_predictive(self, y):
+        y = self._observed(y)
+        z = self._transform(y)
+        with np.errstate(all="ignore"):
+            step = _STEP * self.direct.std()
+            low, back, high = self._inverse(np.stack([z - step, z, z + step], axis=1)).T
+            slope = np.abs(high - low) / (2.0 * step)
+            wrong = self._direction() == 0
+            # That a slope is finite on both sides and of one sign.
+            wrong |= ~((high - back) * (back - low) > 0.0) | ~np.isfinite(slope)
+            wrong |= np.abs(back - y) > _SLACK * slope * self.direct.std()
+        if wrong.any():
+            row = np.flatnonzero(wrong)[0]
+            raise ValueError(
+                f"the outcome of row {row}, y={y[row]:g}, has no density: the inverse of the "
+                "transformer must be monotone, return it and have a slope there. Where that is not "
+                "so, as beyond the rows of fit of a QuantileTransformer, score by the CRPS."
+            )
+        return self.direct.log_predictive(z) - np.log(slope)
+
+    def crps(self, y):
+        y = self._observed(y)
+        result = np.empty(len(y))
+        for rows, values in self._outcomes(np.arange(len(y))):
+            undefined = np.isnan(values)
+            shares = np.where(undefined, 0.0, _SCORE_WEIGHTS)
+            defined = shares.sum(axis=1, keepdims=True)
+            shares /= np.where(defined >= 1.0 - _NEGLIGIBLE, defined, np.nan)
+            values = np.where(undefined, y[rows, None], values)
+            result[rows] = crps_of_points(y[rows], values, shares)
         return result
 
     def samples(self, n_samples, random_state=None):
@@ -287,6 +379,26 @@ class _TransformedOutcome(Predictive):
 
     def _transformed(self, transformer):
         return _TransformedOutcome(self.direct, (*self.transformers, transformer))
+
+    def _observed(self, y):
+        """Outcomes as floats, checked."""
+        y = self.direct.estimator._observed(y)
+        check_consistent_length(self.direct.X, y)
+        return y
+
+    def _outcomes(self, rows):
+        """Yield (rows, outcomes) of blocks of rows: the outcomes at `_SCORES`, one a column."""
+        knots = self.direct.quantiles(ndtr(_KNOTS))
+        for block in row_blocks(len(rows), 8 * len(_SCORES)):
+            spline = CubicSpline(_KNOTS, knots[rows[block]], axis=1)
+            yield rows[block], self._inverse(spline(_SCORES))
+
+    def _transform(self, y):
+        column = y[:, None]
+        with np.errstate(all="ignore"):
+            for transformer in reversed(self.transformers):
+                column = np.asarray(transformer.transform(column), dtype=np.float64)
+        return column[:, 0]
 
     def _inverse(self, values):
         # Ends of a distribution may be infinite, and its far tails may leave the inverse's domain.
@@ -369,8 +481,9 @@ def predictive(estimator, X):
     Returns
     -------
     Predictive
-        Its methods ``mean``, ``std``, ``quantiles``, ``interval``, ``samples`` and ``uncertainty``
-        give what the inner estimator's own methods give for the transformed X.
+        Its methods ``mean``, ``std``, ``quantiles``, ``interval``, ``samples``, ``uncertainty`` and
+        ``log_predictive`` give what the inner estimator's own methods give for the transformed X;
+        ``crps`` is another score.
 
     Raises
     ------
@@ -389,7 +502,9 @@ def predictive(estimator, X):
     decreases they swap ends. Otherwise they are those of 4097 outcomes, equally spaced in normal
     score, and good to about a thousandth in probability. Mean, standard deviation and
     uncertainty come from 64 nodes of Gauss-Hermite quadrature for each particle, exact to rounding
-    for a polynomial or exponential inverse. So ``mean`` is the mean of the outcome, whereas
+    for a polynomial or exponential inverse. The CRPS is that of the 4097 outcomes. The density is
+    that of the transformed outcome over the slope of the inverse, a central difference that is good
+    to about a millionth. So ``mean`` is the mean of the outcome, whereas
     ``TransformedTargetRegressor.predict`` is the inverse transform of a mean.
 
     Examples
