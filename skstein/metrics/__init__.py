@@ -12,11 +12,11 @@ approximation has changed.
 Distributions of numbers are measured against what happened by the proper scores `crps`,
 `crps_normal_mixture` and `interval_score`; `interval_coverage` is to be looked at beside them.
 
-``log_predictive_scorer``, ``crps_scorer``, ``interval_score_scorer`` and ``coverage_scorer`` go into
-``scoring=`` of scikit-learn. They are instances of the classes of these names, which make others:
-``IntervalScoreScorer(level=0.5)``, or ``CRPSScorer().set_score_request(sample_weight=True)``. For a
-quantile there is `PinballScorer`, and for probabilities scikit-learn has ``"neg_log_loss"`` and
-``"neg_brier_score"``.
+For ``scoring=`` of scikit-learn there are ``log_predictive_scorer``, ``crps_scorer``,
+``interval_score_scorer`` and ``coverage_scorer``. They are instances of the classes of these names,
+which make others: ``IntervalScoreScorer(level=0.5)``, or
+``CRPSScorer().set_score_request(sample_weight=True)``. For a quantile there is `PinballScorer`, and
+for probabilities scikit-learn has ``"neg_log_loss"`` and ``"neg_brier_score"``.
 """
 
 from .distributions import crps, crps_normal_mixture, interval_coverage, interval_score

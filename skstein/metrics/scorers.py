@@ -121,7 +121,7 @@ class CRPSScorer(PredictiveScorer):
     """Minus the mean continuous ranked probability score (CRPS) of numbers.
 
     Strictly proper, in the unit of y, and less severe than the log score on an outcome far out in a
-    tail. Exact but for transformed outcomes, where it is good to about a thousandth.
+    tail. Of transformed outcomes it is good to about a thousandth.
     """
 
     def score(self, prediction, y, sample_weight):
