@@ -40,7 +40,7 @@ class PredictiveScorer(BaseEstimator):
     ...         width = np.diff(prediction.interval(0.5), axis=1)[:, 0]
     ...         return -np.average(width, weights=sample_weight)
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> reg = BayesianLinearRegression("laplace", random_state=0)
+    >>> reg = BayesianLinearRegression("svgd", random_state=0)
     >>> cross_val_score(reg, X, y, scoring=Sharpness(), cv=3).shape
     (3,)
     """
@@ -105,7 +105,7 @@ class LogPredictiveScorer(PredictiveScorer):
     >>> from skstein import BayesianLinearRegression
     >>> from skstein.metrics import log_predictive_scorer
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> reg = TransformedTargetRegressor(BayesianLinearRegression("laplace", random_state=0))
+    >>> reg = TransformedTargetRegressor(BayesianLinearRegression("svgd", random_state=0))
     >>> grid = [{}, {"func": [np.sqrt], "inverse_func": [np.square]}]
     >>> search = GridSearchCV(reg, grid, scoring=log_predictive_scorer, cv=5).fit(X, y)
     >>> search.best_params_["func"]
