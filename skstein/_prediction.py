@@ -52,13 +52,7 @@ class PredictsOutcomes:
             If ``y`` has another length than X, a class that was not seen in `fit`, a value that is
             not finite or cannot be observed, or another number of outcomes than in `fit`.
         """
-        y = self._observed(y)
-        check_consistent_length(X, y)
-        blocks = []
-        with np.errstate(over="ignore", invalid="ignore"):
-            for rows, heads, weights in self._row_heads(X):
-                blocks.append(self._outcome.log_predictive(heads, weights, y[rows]))
-        return _without_overflow(blocks)
+        return self._scores(X, y, self._outcome.log_predictive)
 
     def predict_quantiles(self, X, q):
         """Quantiles of the outcome; of classes, quantiles over the posterior of each probability.
@@ -148,6 +142,16 @@ class PredictsOutcomes:
         """
         aleatoric, epistemic = self._uncertainty(X)
         return Bunch(total=aleatoric + epistemic, aleatoric=aleatoric, epistemic=epistemic)
+
+    def _scores(self, X, y, score):
+        """Concatenate ``score(heads, weights, y)`` over blocks of the rows of X and y."""
+        y = self._observed(y)
+        check_consistent_length(X, y)
+        blocks = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows, heads, weights in self._row_heads(X):
+                blocks.append(score(heads, weights, y[rows]))
+        return _without_overflow(blocks)
 
     def _over_rows(self, X, function, theta=None):
         """Concatenate ``function(heads, weights)`` over blocks of the rows of X."""

@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skstein import check_target, predictive, to_arviz
 from skstein.inference import ENGINES
+from skstein.metrics import crps_scorer
 from skstein.plotting import (
     PosteriorIntervalDisplay,
     PredictiveIntervalDisplay,
@@ -51,6 +52,16 @@ def test_it_is_short():
 def test_density_score_and_curvature_agree():
     X, y = counts(n=40)
     check_target(RegressionTarget(Poisson(), X, y), random_state=0)
+
+
+def test_the_crps_is_a_sum_over_counts(fitted):
+    reg, X, y = fitted
+    theta, counts = reg.posterior_.particles, np.arange(200)
+    for row, found in enumerate(predictive(reg, X[:5]).crps(y[:5])):
+        rates = np.exp(theta[:, 0] + theta[:, 1:] @ X[row])
+        below = stats.poisson.cdf(counts[:, None], rates) @ reg.posterior_.weights
+        assert_allclose(found, np.sum((below - (counts >= y[row])) ** 2))
+    assert -crps_scorer(reg, X, y) < y.std()
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -5,9 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import ndtr
-from scipy.stats import truncnorm
+from scipy.stats import norm, truncnorm
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_diabetes, load_iris, make_classification
@@ -23,7 +24,12 @@ from sklearn.model_selection import (
     TunedThresholdClassifierCV,
 )
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, PowerTransformer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    PowerTransformer,
+    QuantileTransformer,
+    StandardScaler,
+)
 
 from skstein import BayesianLinearRegression, BayesianLogisticRegression
 from skstein.inference import LaplaceDraws
@@ -356,6 +362,185 @@ def test_a_power_transformer_takes_the_ends_of_the_distribution(regression):
     expected = fitted.transformer_.inverse_transform(inner.reshape(-1, 1)).reshape(inner.shape)
     assert_allclose(found.quantiles(Q)[:, 1:-1], expected)
     assert np.all(found.mean() > found.quantiles(0.02)[:, 0])
+
+
+# Scores of a transformed outcome.
+
+
+def assert_log_density(found, z, derivative, means, stds, weights):
+    """That of the normal mixture at the transformed outcome, and the transform's derivative."""
+    density = norm.pdf(z[:, None], means, stds) @ weights
+    assert_allclose(found, np.log(density) + np.log(derivative), rtol=0, atol=1e-6)
+
+
+def test_the_density_of_an_outcome_whose_logarithm_is_normal(regression):
+    fitted, X, means, stds, weights = fit_transformed(regression, np.log, np.exp)
+    for y in (regression[2][:9], np.full(9, 1e-3), np.full(9, 1e6)):
+        found = predictive(fitted, X).log_predictive(y)
+        assert_log_density(found, np.log(y), 1.0 / y, means, stds, weights)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_the_density_of_a_scaled_outcome(offset, regression):
+    estimator, X, y = regression
+    y = y + offset
+    fitted = TransformedTargetRegressor(estimator, transformer=StandardScaler()).fit(X, y)
+    scaler, found = fitted.transformer_, predictive(fitted, X[:9]).log_predictive(y[:9])
+    z = (y[:9] - scaler.mean_) / scaler.scale_
+    assert_log_density(found, z, 1.0 / scaler.scale_, *mixture(fitted.regressor_, X[:9]))
+
+
+@pytest.mark.parametrize("method", ["yeo-johnson", "box-cox"])
+def test_the_density_of_a_power_transformed_outcome(method, regression):
+    estimator, X, y = regression
+    transformer = PowerTransformer(method)
+    fitted = TransformedTargetRegressor(estimator, transformer=transformer).fit(X, y)
+    power, scale = fitted.transformer_.lambdas_[0], fitted.transformer_._scaler.scale_[0]
+    X, y = X[:9], y[:9]
+    derivative = (y + (method == "yeo-johnson")) ** (power - 1.0) / scale
+    z = fitted.transformer_.transform(y[:, None])[:, 0]
+    found = predictive(fitted, X).log_predictive(y)
+    assert_log_density(found, z, derivative, *mixture(fitted.regressor_, X))
+
+
+def test_the_density_through_transformers_and_pipelines(regression):
+    estimator, X, y = regression
+    inner = TransformedTargetRegressor(estimator, transformer=StandardScaler())
+    outer = TransformedTargetRegressor(
+        make_pipeline(StandardScaler(), inner), func=np.log, inverse_func=np.exp
+    ).fit(X, y)
+    pipeline, (X, y) = outer.regressor_, (X[:9], y[:9])
+    scaler = pipeline[-1].transformer_
+    z = (np.log(y) - scaler.mean_) / scaler.scale_
+    parts = mixture(pipeline[-1].regressor_, pipeline[0].transform(X))
+    found = predictive(outer, X).log_predictive(y)
+    assert_log_density(found, z, 1.0 / (y * scaler.scale_), *parts)
+
+
+@pytest.mark.parametrize(
+    "transformer",
+    [
+        QuantileTransformer(n_quantiles=12, output_distribution="normal"),
+        FunctionTransformer(np.arcsinh, np.sinh),
+        FunctionTransformer(lambda y: -np.sqrt(y), np.square),
+    ],
+    ids=["quantiles", "sinh", "falling"],
+)
+def test_a_density_integrates_to_the_probability_between_quantiles(transformer, regression):
+    estimator, X, y = regression
+    fitted = TransformedTargetRegressor(estimator, transformer=transformer, check_inverse=False)
+    fitted.fit(X, y)
+    low, high = predictive(fitted, X[:1]).interval(0.6)[0]
+    edges = np.linspace(low, high, 3001)
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    density = np.exp(predictive(fitted, np.repeat(X[:1], 3000, axis=0)).log_predictive(middle))
+    assert density.sum() * (edges[1] - edges[0]) == pytest.approx(0.6, rel=2e-3)
+
+
+def test_the_square_of_a_root_that_is_seldom_negative_has_a_density(regression):
+    estimator, X, y = regression
+    fitted, X, means, stds, weights = fit_transformed((estimator, X, y), np.sqrt, np.square)
+    assert fitted.regressor_.predict_quantiles(X, 1e-6).min() < 0.0
+    found = predictive(fitted, X).log_predictive(y[:9])
+    assert_log_density(found, np.sqrt(y[:9]), 0.5 / np.sqrt(y[:9]), means, stds, weights)
+
+
+def test_scores_of_an_estimator_alone_are_its_own(regression, binary):
+    estimator, X, y = regression
+    reg = estimator.fit(X, y)
+    found = predictive(reg, X)
+    assert_array_equal(found.log_predictive(y), reg.log_predictive(X, y))
+    means, stds, weights = mixture(reg, X[:3])
+    for row in range(3):
+        truth = crps_by_definition(lambda x, r=row: weights @ ndtr((x - means[r]) / stds), y[row])
+        assert found.crps(y)[row] == pytest.approx(truth, rel=1e-6)
+    classifier, X, y = binary
+    found = predictive(classifier.fit(X, y), X)
+    assert_array_equal(found.log_predictive(y), classifier.log_predictive(X, y))
+
+
+def crps_by_definition(cdf, y, low=-2e3, high=3e3):
+    left, _ = quad(lambda x: cdf(x) ** 2, low, y, limit=500, epsabs=1e-10)
+    return left + quad(lambda x: (1.0 - cdf(x)) ** 2, y, high, limit=500, epsabs=1e-10)[0]
+
+
+def test_the_crps_of_a_transformed_outcome(regression):
+    fitted, X, means, stds, weights = fit_transformed(regression, np.log, np.exp)
+    y = regression[2][:9]
+    found = predictive(fitted, X).crps(y)
+    for row in range(9):
+        truth = crps_by_definition(
+            lambda x, row=row: weights @ ndtr((np.log(x) - means[row]) / stds), y[row], 1e-9, 1e4
+        )
+        assert found[row] == pytest.approx(truth, rel=1e-3)
+
+
+def test_the_crps_of_two_modes_and_a_fold(regression):
+    """Of what is left of two far modes after an inverse that is not monotone."""
+    estimator, X, y = regression
+    fitted, X, means, stds, weights = fit_transformed((estimator, X, y), lambda y: y, np.abs)
+    posterior = fitted.regressor_.posterior_
+    posterior.particles[::2, 0] -= 400.0
+    means, stds, weights = mixture(fitted.regressor_, X)
+    found, y = predictive(fitted, X).crps(y[:9]), y[:9]
+
+    def cdf(x, row):
+        return weights @ (ndtr((x - means[row]) / stds) - ndtr((-x - means[row]) / stds))
+
+    for row in range(3):
+        truth = crps_by_definition(lambda x, row=row: cdf(x, row), y[row], 0.0)
+        assert found[row] == pytest.approx(truth, rel=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("transformer", "unit"),
+    [(StandardScaler(), None), (FunctionTransformer(np.negative, np.negative), 1.0)],
+)
+def test_the_crps_keeps_the_unit(transformer, unit, regression):
+    estimator, X, y = regression
+    fitted = TransformedTargetRegressor(estimator, transformer=transformer).fit(X, y)
+    z = fitted.transformer_.transform(y[:, None])[:, 0]
+    direct = predictive(fitted.regressor_, X).crps(z) * (unit or y.std())
+    assert_allclose(predictive(fitted, X).crps(y), direct, rtol=1e-3)
+
+
+def test_the_crps_is_undefined_where_moments_are(regression):
+    estimator, X, y = regression
+    y = (y - y.mean()) / y.std()
+    fitted, X, *_ = fit_transformed(
+        (estimator, X, y), lambda y: y, lambda z: np.where(z > 0.0, z, np.nan)
+    )
+    found = predictive(fitted, X)
+    assert np.isnan(found.mean()).any()
+    assert_array_equal(np.isnan(found.crps(y[:9])), np.isnan(found.mean()))
+
+
+@pytest.mark.parametrize(
+    ("transformer", "y"),
+    [
+        # Both roots have a part in the density.
+        (FunctionTransformer(np.sqrt, np.square), "fold"),
+        # The transform of y is that of another outcome.
+        (FunctionTransformer(np.log, lambda z: np.exp(z) + 1.0, check_inverse=False), 100.0),
+        # Beyond the rows of the fit there is nothing, and at their ends all that is beyond.
+        (QuantileTransformer(n_quantiles=10, output_distribution="normal"), 1e4),
+        (QuantileTransformer(n_quantiles=10, output_distribution="normal"), "largest"),
+        (FunctionTransformer(np.log, np.exp), 0.0),
+        (FunctionTransformer(np.log, np.exp), -1.0),
+        (FunctionTransformer(np.round, lambda z: z, check_inverse=False), 100.3),
+    ],
+)
+def test_an_outcome_without_a_density_is_refused(transformer, y, regression):
+    estimator, X, observed = regression
+    if y == "fold":
+        X, observed = X[:, :1], 0.01 + np.random.default_rng(0).exponential(size=len(X)) ** 2
+    fitted = TransformedTargetRegressor(estimator, transformer=transformer, check_inverse=False)
+    fitted.fit(X, observed)
+    new = observed[:9].copy()
+    if y != "fold":
+        new[4] = observed.max() if y == "largest" else y
+    with pytest.raises(ValueError, match=r"the outcome of row \d, y=.*, has no density"):
+        predictive(fitted, X[:9]).log_predictive(new)
 
 
 # Errors, and what must not happen.

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import rv_discrete
 
+from .._crps import mixture_crps
 from .._quantiles import mixture_quantiles
 
 
@@ -167,6 +168,17 @@ class NumericOutcome(Outcome):
             lambda y: parts.cdf(y[:, None]) @ weights,
             parts.ppf,
             q,
+            discrete=isinstance(parts.dist, rv_discrete),
+        )
+
+    def crps(self, eta, weights, y):
+        """Continuous ranked probability score at each outcome (n,), by quadrature of the cdf."""
+        parts = self.distribution(eta)
+        return mixture_crps(
+            lambda y: self.cdf(eta, weights, y),
+            parts.ppf,
+            weights,
+            y,
             discrete=isinstance(parts.dist, rv_discrete),
         )
 

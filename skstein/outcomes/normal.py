@@ -3,15 +3,19 @@
 import math
 
 import numpy as np
+from scipy.special import ndtr
 from scipy.stats import norm
 
-from .._jit.predict import normal_mixture_quantile
+from .._jit.predict import normal_mixture_crps, normal_mixture_quantile
 from ..priors import LogInverseGamma
 from .base import NumericOutcome
 
 # Standard normal nodes and their probabilities: exact for polynomials up to degree 127.
 _NODES, _SHARES = np.polynomial.hermite_e.hermegauss(64)
 _SHARES = _SHARES / _SHARES.sum()
+
+# The closed form of the CRPS is of all pairs of particles; with more of them quadrature is faster.
+_MANY = 400
 
 
 class Normal(NumericOutcome):
@@ -83,6 +87,17 @@ class Normal(NumericOutcome):
 
     def quantiles(self, eta, weights, q):
         return normal_mixture_quantile(eta[0], np.sqrt(np.exp(eta[1])), weights, q)
+
+    def cdf(self, eta, weights, y):
+        return ndtr((y[..., None] - eta[0]) * np.exp(-0.5 * eta[1])) @ weights
+
+    def crps(self, eta, weights, y):
+        means, std = eta[0], np.sqrt(np.exp(eta[1]))
+        if len(weights) <= _MANY:
+            return normal_mixture_crps(means, std, weights, y)
+        rows = means.reshape(y.size, -1)
+        log_variances = np.broadcast_to(eta[1], means.shape).reshape(rows.shape)
+        return super().crps((rows, log_variances), weights, y.ravel()).reshape(y.shape)
 
     def sample(self, eta, rng):
         return eta[0] + np.sqrt(np.exp(eta[1])) * rng.standard_normal(eta[0].shape)

@@ -71,12 +71,26 @@ ROWS = {
     "skstein._callbacks": (),
     "skstein._classes": (),
     "skstein._columns": ("skstein._blocks",),
+    "skstein._crps": ("skstein._quantiles",),
     "skstein._probe": (),
     "skstein._quantiles": ("skstein._blocks",),
     # Parameter objects, and what is learnt from arrays alone.
     "skstein.diagnostics": (),
     "skstein.kernels": ("sklearn.base", "skstein._jit"),
     "skstein.metrics": ("sklearn.metrics", "skstein.kernels"),
+    "skstein.metrics.distributions": (
+        "skstein._blocks",
+        "skstein._crps",
+        "skstein._jit.predict",
+        "skstein._validation",
+    ),
+    # They reach what they score by `predictive`.
+    "skstein.metrics.scorers": (
+        "sklearn.base",
+        "sklearn.metrics",
+        "sklearn.utils",
+        "skstein.predictive",
+    ),
     "skstein.priors": ("sklearn.base", "skstein._validation"),
     "skstein.thinning": (
         "sklearn.base",
@@ -87,7 +101,7 @@ ROWS = {
         "skstein.kernels",
     ),
     # What is observed knows neither designs nor networks nor engines.
-    "skstein.outcomes": ("skstein._jit", "skstein._quantiles", "skstein.priors"),
+    "skstein.outcomes": ("skstein._crps", "skstein._jit", "skstein._quantiles", "skstein.priors"),
     # A target knows neither engines nor scikit-learn.
     "skstein.targets": (
         "skstein._blocks",
@@ -173,13 +187,19 @@ ROWS = {
         "skstein._validation",
         "skstein.inference.pmd",
     ),
+    # It knows neither fits nor posteriors, so that whatever scores predictions may know it.
     "skstein.predictive": (
-        *ESTIMATOR,
         "sklearn.compose",
         "sklearn.config_context",
         "sklearn.frozen",
         "sklearn.model_selection",
         "sklearn.pipeline",
+        "sklearn.utils",
+        "skstein._blocks",
+        "skstein._crps",
+        "skstein._prediction",
+        "skstein._quantiles",
+        "skstein._validation",
     ),
     "skstein.inference_data": (
         "sklearn.utils",
@@ -325,7 +345,9 @@ def test_imports_follow_the_rules(module):
         ("skstein.linear_model", "from sklearn.utils.parallel import Parallel"),
         ("skstein.linear_model", "from sklearn.utils._param_validation import Interval"),
         ("skstein.linear_model", "from sklearn.utils.validation import _check_sample_weight"),
-        ("skstein.metrics", "from numba import njit"),
+        ("skstein.metrics.points", "from numba import njit"),
+        ("skstein.metrics.points", "from .._crps import crps_of_points"),
+        ("skstein.predictive", "from .posterior import weighted_quantile"),
         ("skstein.plotting", "import matplotlib.pyplot as plt"),
         ("skstein.plotting", "class Display:\n    import pandas"),
     ],

@@ -1,33 +1,10 @@
-"""How good a set of points is, and how good predicted probabilities are.
-
-Points are measured against a target whose score is known (`ksd`, `normalized_ksd`), against a
-sample that is trusted (`mmd`), or against a Gaussian mixture (`mmd_gaussian_mixture`).
-
-Probabilities are measured against what happened: `expected_calibration_error` asks whether
-predictions made with confidence c are right in a fraction c of the cases, and
-`negative_log_predictive` is the usual proper score, the log loss. They are measured against those
-of another posterior by `agreement` and `total_variation`, which see how much of a prediction an
-approximation has changed.
-"""
-
-import numbers
+"""How good a set of points is: against a target, another sample, or a Gaussian mixture."""
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.metrics import log_loss
 
-from .kernels import RBF, resolve_kernel
-
-__all__ = [
-    "agreement",
-    "expected_calibration_error",
-    "ksd",
-    "mmd",
-    "mmd_gaussian_mixture",
-    "negative_log_predictive",
-    "normalized_ksd",
-    "total_variation",
-]
+from ..kernels import RBF, resolve_kernel
+from ._average import normalized
 
 # Entries of a kernel matrix that exist at a time; with its temporary arrays some 50 MB.
 _BLOCK = 2**20
@@ -77,7 +54,7 @@ def ksd(samples, scores, weights=None, kernel="imq"):
         raise ValueError(
             f"scores must have the shape of samples, {samples.shape}, got {scores.shape}."
         )
-    weights = _normalized(weights, len(samples), "weights")
+    weights = normalized(weights, len(samples), "weights")
     kernel = resolve_kernel(kernel).fixed(samples)
 
     def stein_matrix(rows):
@@ -177,8 +154,8 @@ def mmd(samples, reference, weights=None, reference_weights=None, kernel="rbf"):
             f"reference must have the {samples.shape[1]} columns of samples, "
             f"got {reference.shape[1]}."
         )
-    weights = _normalized(weights, len(samples), "weights")
-    reference_weights = _normalized(reference_weights, len(reference), "reference_weights")
+    weights = normalized(weights, len(samples), "weights")
+    reference_weights = normalized(reference_weights, len(reference), "reference_weights")
     points = np.concatenate([samples, reference])
     kernel = resolve_kernel(kernel).fixed(points)
     signed = np.concatenate([weights, -reference_weights])
@@ -243,8 +220,8 @@ def mmd_gaussian_mixture(
         )
     if not all(map(_is_covariance, covariances)):
         raise ValueError("covariances must be finite, symmetric and positive semi-definite.")
-    weights = _normalized(weights, n, "weights")
-    mixture_weights = _normalized(mixture_weights, k, "mixture_weights")
+    weights = normalized(weights, n, "weights")
+    mixture_weights = normalized(mixture_weights, k, "mixture_weights")
     kernel = resolve_kernel(kernel)
     if not isinstance(kernel, RBF):
         raise ValueError(f'kernel must be "rbf" or an RBF for a closed form, got {kernel!r}.')
@@ -267,170 +244,11 @@ def mmd_gaussian_mixture(
     return _root(squared)
 
 
-def expected_calibration_error(y_true, y_prob, n_bins=15, *, labels=None):
-    """Mean gap between the confidence of the predicted class and how often it is right.
-
-    Predictions are sorted by confidence into ``n_bins`` bins of equal width on (0, 1]; the gaps
-    between mean confidence and accuracy are averaged with the bins' shares of the cases.
-
-    Parameters
-    ----------
-    y_true : array of shape (n,)
-        Class labels.
-    y_prob : array of shape (n,) or (n, K)
-        Probability of the second of two classes, or of every class in the order of ``labels``.
-    n_bins : int, default=15
-    labels : array of shape (K,), default=None
-        Class labels; by default the sorted values of ``y_true``.
-
-    Returns
-    -------
-    error : float
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If shapes, labels or probabilities do not fit.
-
-    References
-    ----------
-    Guo, Pleiss, Sun & Weinberger (2017), "On calibration of modern neural networks", equation 3.
-
-    Examples
-    --------
-    >>> from skstein.metrics import expected_calibration_error
-    >>> round(expected_calibration_error([0, 1, 1, 1], [0.2, 0.8, 0.8, 0.8]), 6)
-    0.2
-    """
-    if not isinstance(n_bins, numbers.Integral) or n_bins < 1:
-        raise ValueError(f"n_bins must be a positive integer, got {n_bins!r}.")
-    codes, proba = _coded(y_true, y_prob, labels)
-    confidence = proba.max(axis=1)
-    right = proba.argmax(axis=1) == codes
-    bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
-    return float(np.abs(np.bincount(bins, weights=right - confidence)).sum() / len(codes))
-
-
-def negative_log_predictive(y_true, y_prob, *, labels=None):
-    """Mean of ``-log p(y_i)``, the predictive probability of what happened: the log loss.
-
-    Parameters
-    ----------
-    y_true : array of shape (n,)
-        Class labels.
-    y_prob : array of shape (n,) or (n, K)
-        Probability of the second of two classes, or of every class in the order of ``labels``.
-    labels : array of shape (K,), default=None
-        Class labels; by default the sorted values of ``y_true``.
-
-    Returns
-    -------
-    loss : float
-        In nats per case. A probability of 0 counts as the smallest number that scikit-learn's
-        `log_loss` tells from it.
-
-    Raises
-    ------
-    ValueError
-        If shapes, labels or probabilities do not fit.
-
-    Examples
-    --------
-    >>> from skstein.metrics import negative_log_predictive
-    >>> round(negative_log_predictive([0, 1], [0.5, 0.25]), 4)
-    1.0397
-    """
-    codes, proba = _coded(y_true, y_prob, labels)
-    return float(log_loss(codes, proba, labels=np.arange(proba.shape[1])))
-
-
-def agreement(y_prob, reference):
-    """Fraction of the cases for which two predictive distributions name the same class.
-
-    Parameters
-    ----------
-    y_prob, reference : arrays of shape (n,) or (n, K)
-        Probability of the second of two classes, or of every class. Of classes that are equally
-        probable the first one counts as named.
-
-    Returns
-    -------
-    agreement : float
-        Between 0 and 1; 1 for identical predictions.
-
-    Raises
-    ------
-    ValueError
-        If shapes or probabilities do not fit.
-
-    References
-    ----------
-    Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein discrepancy",
-    section 4, after Izmailov, Vikram, Hoffman & Wilson (2021), "What are Bayesian neural network
-    posteriors really like?"
-
-    Examples
-    --------
-    >>> from skstein.metrics import agreement
-    >>> agreement([0.1, 0.6, 0.9, 0.8], [0.2, 0.4, 0.7, 0.9])
-    0.75
-    """
-    first, second = _two_predictions(y_prob, reference)
-    return float(np.mean(first.argmax(axis=1) == second.argmax(axis=1)))
-
-
-def total_variation(y_prob, reference):
-    """Mean total variation distance between two predictive distributions.
-
-    For each case it is half the sum of the absolute differences over classes: the largest
-    difference between the probabilities that the two give to any set of classes.
-
-    Parameters
-    ----------
-    y_prob, reference : arrays of shape (n,) or (n, K)
-        Probability of the second of two classes, or of every class.
-
-    Returns
-    -------
-    distance : float
-        Between 0 and 1; 0 for identical predictions.
-
-    Raises
-    ------
-    ValueError
-        If shapes or probabilities do not fit.
-
-    References
-    ----------
-    Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein discrepancy",
-    equation 17.
-
-    Examples
-    --------
-    >>> from skstein.metrics import total_variation
-    >>> round(total_variation([0.25, 0.5], [0.75, 0.5]), 6)
-    0.25
-    """
-    first, second = _two_predictions(y_prob, reference)
-    return float(0.5 * np.abs(first - second).sum(axis=1).mean())
-
-
 def _points(points, name):
     points = np.asarray(points, dtype=float)
     if points.ndim != 2 or not len(points):
         raise ValueError(f"{name} must be (n, d) with n >= 1, got the shape {points.shape}.")
     return points
-
-
-def _normalized(weights, n, name):
-    """Weights (n,) that sum to 1."""
-    weights = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
-    if weights.shape != (n,):
-        raise ValueError(f"{name} must have the shape ({n},), got {weights.shape}.")
-    if not (np.all(weights >= 0.0) and 0.0 < weights.sum() < np.inf):
-        raise ValueError(f"{name} must be finite, non-negative and not all zero.")
-    return weights / weights.sum()
 
 
 def _double_sum(matrix_rows, weights):
@@ -454,51 +272,3 @@ def _is_covariance(matrix):
     scale = np.abs(matrix).max()
     symmetric = np.abs(matrix - matrix.T).max() <= 1e-8 * scale
     return symmetric and np.linalg.eigvalsh(matrix)[0] >= -1e-8 * scale
-
-
-def _coded(y_true, y_prob, labels):
-    """Positions of the labels (n,) and the probabilities of all classes (n, K)."""
-    y_true = np.asarray(y_true)
-    if y_true.ndim != 1 or not len(y_true):
-        raise ValueError(f"y_true must be (n,) with n >= 1, got the shape {y_true.shape}.")
-    proba = _probabilities(y_prob, "y_prob", len(y_true))
-    classes = np.unique(y_true) if labels is None else np.asarray(labels)
-    if classes.shape != (proba.shape[1],):
-        raise ValueError(
-            f"y_prob is about {proba.shape[1]} classes, but there are {len(classes)} labels; pass "
-            "all class labels as labels, in the order of the columns of y_prob."
-        )
-    matches = y_true[:, None] == classes
-    if not np.all(matches.sum(axis=1) == 1):
-        raise ValueError("labels must be distinct and hold every value of y_true.")
-    return matches.argmax(axis=1), proba
-
-
-def _two_predictions(y_prob, reference):
-    """Probabilities of all classes by both, of the same shape (n, K)."""
-    if np.ndim(y_prob) not in (1, 2) or not len(y_prob):
-        raise ValueError(
-            f"y_prob must be (n,) or (n, K) with n >= 1, got the shape {np.shape(y_prob)}."
-        )
-    first = _probabilities(y_prob, "y_prob", len(y_prob))
-    second = _probabilities(reference, "reference", len(first))
-    if first.shape != second.shape:
-        raise ValueError(
-            f"reference must be about the {first.shape[1]} classes of y_prob, "
-            f"got {second.shape[1]} classes."
-        )
-    return first, second
-
-
-def _probabilities(y_prob, name, n):
-    """Probabilities of all classes (n, K)."""
-    proba = np.asarray(y_prob, dtype=float)
-    if proba.ndim not in (1, 2) or len(proba) != n:
-        raise ValueError(f"{name} must be ({n},) or ({n}, K), got the shape {proba.shape}.")
-    if not np.all((proba >= 0.0) & (proba <= 1.0)):
-        raise ValueError(f"{name} must hold probabilities between 0 and 1.")
-    if proba.ndim == 1:
-        return np.column_stack([1.0 - proba, proba])
-    if not np.allclose(proba.sum(axis=1), 1.0, rtol=0.0, atol=1e-6):
-        raise ValueError(f"{name} must have rows that sum to 1.")
-    return proba

@@ -1,0 +1,66 @@
+"""How good points, predicted probabilities and predictive distributions are.
+
+Points are measured against a target whose score is known (`ksd`, `normalized_ksd`), against a
+sample that is trusted (`mmd`), or against a Gaussian mixture (`mmd_gaussian_mixture`).
+
+Probabilities are measured against what happened: `expected_calibration_error` asks whether
+predictions made with confidence c are right in a fraction c of the cases, and
+`negative_log_predictive` is the usual proper score, the log loss. They are measured against those
+of another posterior by `agreement` and `total_variation`, which see how much of a prediction an
+approximation has changed.
+
+Distributions of numbers are measured against what happened by the proper scores `crps`,
+`crps_normal_mixture` and `interval_score`; `interval_coverage` is to be looked at beside them.
+
+For ``scoring=`` of scikit-learn there are ``log_predictive_scorer``, ``crps_scorer``,
+``interval_score_scorer`` and ``coverage_scorer``. They are instances of the classes of these names,
+which make others: ``IntervalScoreScorer(level=0.5)``, or
+``CRPSScorer().set_score_request(sample_weight=True)``. For a quantile there is `PinballScorer`, and
+for probabilities scikit-learn has ``"neg_log_loss"`` and ``"neg_brier_score"``.
+"""
+
+from .distributions import crps, crps_normal_mixture, interval_coverage, interval_score
+from .points import ksd, mmd, mmd_gaussian_mixture, normalized_ksd
+from .probabilities import (
+    agreement,
+    expected_calibration_error,
+    negative_log_predictive,
+    total_variation,
+)
+from .scorers import (
+    CoverageScorer,
+    CRPSScorer,
+    IntervalScoreScorer,
+    LogPredictiveScorer,
+    PinballScorer,
+    PredictiveScorer,
+    coverage_scorer,
+    crps_scorer,
+    interval_score_scorer,
+    log_predictive_scorer,
+)
+
+__all__ = [
+    "CRPSScorer",
+    "CoverageScorer",
+    "IntervalScoreScorer",
+    "LogPredictiveScorer",
+    "PinballScorer",
+    "PredictiveScorer",
+    "agreement",
+    "coverage_scorer",
+    "crps",
+    "crps_normal_mixture",
+    "crps_scorer",
+    "expected_calibration_error",
+    "interval_coverage",
+    "interval_score",
+    "interval_score_scorer",
+    "ksd",
+    "log_predictive_scorer",
+    "mmd",
+    "mmd_gaussian_mixture",
+    "negative_log_predictive",
+    "normalized_ksd",
+    "total_variation",
+]
