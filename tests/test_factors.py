@@ -339,7 +339,7 @@ def test_a_factorized_fit_can_be_gone_on_from(rng):
 
 @pytest.mark.parametrize(
     "params",
-    [{"inference": "ksd-mcmc"}, {"inference": PMFVB(blocks=2)}],
+    [{"inference": "mcmc"}, {"inference": PMFVB(blocks=2)}],
     ids=["engine", "blocks"],
 )
 def test_factors_need_an_engine_that_keeps_them_apart(params, rng):

@@ -26,6 +26,7 @@ from skstein import (
 )
 from skstein.inference import (
     FWSS,
+    MCMC,
     PMD,
     PMFVB,
     SVGD,
@@ -43,6 +44,7 @@ ENGINES = {
     "laplace": LaplaceDraws(n_particles=100),
     "pmfvb": PMFVB(n_particles=30, n_warmup=24, n_snapshots=5, max_iter=40),
     "fwss": FWSS(n_particles=20, max_iter_oracle=20, max_iter_sweep=10),
+    "mcmc": MCMC(n_chains=2, n_draws=50, max_draws=50, n_warmup=20),
     "ksd-mcmc": KSDThinnedMCMC(n_particles=20, n_chains=2, n_draws=50, max_draws=50, n_warmup=20),
     "pmd": PMD(n_particles=100, n_sweeps=5),
     "stein-points": SteinPoints(n_particles=20, n_warmup=20),
@@ -260,7 +262,7 @@ BAD_WEIGHTS = {
 PARAMETERS = [
     ("prior", "normla", ["normal", "laplace", "student-t"]),
     ("intercept_prior", "normla", ["normal", "laplace", "student-t"]),
-    ("inference", "mcmc", ["pmd", "pmfvb", "fwss", "svgd", "ksd-mcmc", "laplace"]),
+    ("inference", "nuts", ["pmd", "pmfvb", "fwss", "svgd", "ksd-mcmc", "laplace"]),
     ("prior", Normal, ["prior=Normal()"]),
     ("inference", SVGD, ["inference=SVGD()"]),
     ("prior", 3, ["prior"]),

@@ -425,7 +425,7 @@ def test_nested_parameters_replace_names_by_separate_instances():
     a, b = (BayesianLinearRegression() for _ in range(2))
     a.set_params(prior__scale=3.0, intercept_prior__scale=4.0, inference__n_particles=20)
     assert (a.prior.scale, a.intercept_prior.scale, a.inference.n_particles) == (3.0, 4.0, 20)
-    assert b.prior == b.intercept_prior == "normal" and b.inference == "ksd-mcmc"
+    assert b.prior == b.intercept_prior == "normal" and b.inference == "mcmc"
     b.set_params(inference__n_particles=30)
     assert a.inference.n_particles == 20
     # The name in the same call wins over the parameter as it was, in any order.

@@ -31,7 +31,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from skstein import BayesianLinearRegression, BayesianLogisticRegression, predictive
 
-ENGINES = ["ksd-mcmc", "svgd"]  # the default, and one without chance but for its start
+ENGINES = ["mcmc", "svgd"]  # the default, and one without chance but for its start
 
 # Whether a fit of this size converges is not the question here.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -183,7 +183,7 @@ def fitted(returns):
     return StochasticVolatility(random_state=0).fit(returns)
 
 
-@pytest.mark.parametrize("inference", ["pmfvb", "ksd-mcmc"])
+@pytest.mark.parametrize("inference", ["pmfvb", "mcmc"])
 def test_a_short_series_against_importance_sampling_from_the_prior(inference, rng):
     """The weights are of draws of the prior, in the model's own coordinates."""
     y = simulate(10, rng)
@@ -321,7 +321,7 @@ def test_mean_field_understates_and_says_so(rng):
     assert_allclose(factorized.sigma2_std_ / factorized.sigma2_, 150.5**-0.5, rtol=0.25)
 
 
-@pytest.mark.parametrize("engine", ["pmfvb", "ksd-mcmc", PMFVB(one_sided=False, blocks=2)])
+@pytest.mark.parametrize("engine", ["pmfvb", "mcmc", PMFVB(one_sided=False, blocks=2)])
 def test_mean_field_needs_an_engine_that_keeps_factors(engine, returns):
     with pytest.raises(ValueError, match="factorized=True needs an engine"):
         StochasticVolatility(engine, factorized=True).fit(returns)
@@ -389,7 +389,7 @@ def test_a_unit_that_the_prior_does_not_expect_is_warned_of(unit, returns):
 @quiet
 @pytest.mark.parametrize("engine", [SVGD(20, max_iter=3), FWSS(3, n_sweeps=0)])
 def test_engines_that_stay_near_their_start_are_warned_of(engine, returns):
-    with pytest.warns(ConvergenceWarning, match="use pmfvb or ksd-mcmc"):
+    with pytest.warns(ConvergenceWarning, match="use pmfvb or mcmc"):
         StochasticVolatility(engine, random_state=0).fit(returns)
 
 

@@ -13,6 +13,7 @@ from skstein import LogDensity, ParticlePosterior, infer
 from skstein.inference import (
     ENGINES,
     FWSS,
+    MCMC,
     PMD,
     PMFVB,
     SVGD,
@@ -39,6 +40,7 @@ ALLOWED = {
     "fwss": 0.05,
     "svgd": 0.05,
     "stein-points": 0.2,
+    "mcmc": 5 / np.sqrt(2000),
     "ksd-mcmc": 5 / np.sqrt(2000),
     "laplace": 5 / np.sqrt(500),
 }
@@ -49,6 +51,7 @@ SHORT = {
     "fwss": FWSS(n_particles=10, max_iter_oracle=5, max_iter_sweep=5),
     "svgd": SVGD(n_particles=20, max_iter=10),
     "stein-points": SteinPoints(n_particles=10, n_warmup=20),
+    "mcmc": MCMC(n_particles=20, n_draws=40, max_draws=80, n_warmup=20),
     "ksd-mcmc": KSDThinnedMCMC(n_particles=20, n_draws=40, max_draws=80, n_warmup=20),
     "laplace": "laplace",
 }
@@ -139,7 +142,7 @@ def test_the_number_of_jobs_changes_nothing(engine, rng, seed):
         assert_array_equal(posterior.weights, expected.weights)
 
 
-@pytest.mark.parametrize("engine", ["pmd", "pmfvb", "fwss", "svgd", "ksd-mcmc"])
+@pytest.mark.parametrize("engine", ["pmd", "pmfvb", "fwss", "svgd", "mcmc"])
 @may_warn
 def test_init_is_where_the_particles_start(engine, seed):
     """After next to no iterations they are still near it, in the target's own coordinates."""
@@ -154,7 +157,7 @@ def test_init_is_where_the_particles_start(engine, seed):
             learning_rate=1e-6,
         ),
         "svgd": SVGD(n_particles=50, max_iter=1, learning_rate=1e-6),
-        "ksd-mcmc": KSDThinnedMCMC(50, sampler=SGLD(1e-8), n_warmup=0, n_draws=8, max_draws=8),
+        "mcmc": MCMC(50, sampler=SGLD(1e-8), n_warmup=0, n_draws=8, max_draws=8),
     }[engine]
     place = MEAN + FACTOR @ np.array([0.5, -0.5, 0.5])
     spread = 1e-3 * np.random.default_rng(seed).normal(size=(50, 3))
@@ -248,7 +251,7 @@ def test_history_has_one_entry_an_iteration(engine, seed):
     posterior = infer(gaussian(), SHORT[engine], random_state=seed)
     for values in posterior.history.values():
         assert values.ndim == 1 and len(values) > 0
-        if engine != "ksd-mcmc":
+        if engine not in ("mcmc", "ksd-mcmc"):
             assert len(values) == posterior.n_iter
 
 
@@ -313,7 +316,7 @@ def test_engines_are_resolved_by_name_or_cloned():
     engine = SVGD(max_iter=7)
     resolved = resolve_engine(engine)
     assert resolved is not engine and resolved.max_iter == 7
-    with pytest.raises(ValueError, match=r"'mcmc' is unknown; use one of .*'ksd-mcmc'"):
+    with pytest.raises(ValueError, match=r"'nuts' is unknown; use one of .*'ksd-mcmc'"):
         resolve_engine("mcmc")
     with pytest.raises(TypeError, match=r"class SVGD; pass an instance: inference=SVGD\(\)"):
         resolve_engine(SVGD)
@@ -394,7 +397,10 @@ def test_minibatches_with_a_control_variate_find_the_posterior(engine, rng, seed
 # Failures.
 
 
-BRIEF = {"ksd-mcmc": KSDThinnedMCMC(n_draws=100, max_draws=100, n_warmup=50)}
+BRIEF = {
+    "mcmc": MCMC(n_draws=100, max_draws=100, n_warmup=50),
+    "ksd-mcmc": KSDThinnedMCMC(n_draws=100, max_draws=100, n_warmup=50),
+}
 
 
 def run_and_listen(target, engine, seed):

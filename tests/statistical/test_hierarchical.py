@@ -205,7 +205,7 @@ def test_marginal_chains_agree_with_joint_chains(kind, hierarchy, rng):
 
 @every_model
 @every_hierarchy
-@pytest.mark.parametrize("engine", ["ksd-mcmc", "pmfvb"])
+@pytest.mark.parametrize("engine", ["mcmc", "pmfvb"])
 def test_a_fit_agrees_with_joint_chains(kind, hierarchy, engine, rng, seed):
     """The particles rest on some 2000 effective draws, the joint chains on theirs."""
     X, y = data(kind, rng)

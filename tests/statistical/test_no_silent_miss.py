@@ -140,6 +140,7 @@ def test_particles_that_cannot_arrive_are_reported(engine, seed):
         "fwss": {"max_iter_oracle": 2, "n_sweeps": 0},
         "svgd": {"max_iter": 2},
         "stein-points": {"n_warmup": 5},
+        "mcmc": {"n_warmup": 5, "n_draws": 20, "max_draws": 20},
         "ksd-mcmc": {"n_warmup": 5, "n_draws": 20, "max_draws": 20},
         "laplace": {},
     }
@@ -158,7 +159,7 @@ def test_particles_that_cannot_arrive_are_reported(engine, seed):
     )
 
 
-@pytest.mark.parametrize("engine", ["pmfvb", "fwss", "svgd", "ksd-mcmc"])
+@pytest.mark.parametrize("engine", ["pmfvb", "fwss", "svgd", "mcmc"])
 def test_a_tail_too_heavy_to_follow_is_reported(engine, seed):
     """A multivariate t of 30 coordinates; at its mode it is like a normal a quarter as wide."""
     dim, df = 30, 2.0

@@ -33,6 +33,7 @@ TOLERANCE = {
     "fwss": (0.06, 0.07),
     "svgd": (0.06, 0.07),
     "stein-points": (0.2, 0.2),
+    "mcmc": (5 / np.sqrt(2000), 5 / np.sqrt(2000)),
     "ksd-mcmc": (5 / np.sqrt(2000), 5 / np.sqrt(2000)),
     "laplace": (0.35, 5 / np.sqrt(1000)),
 }
