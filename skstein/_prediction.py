@@ -103,7 +103,7 @@ class PredictsOutcomes:
         """
         return self.predict_quantiles(X, interval_ends(level))
 
-    def sample_predictive(self, X, n_samples=1, random_state=None):
+    def predict_samples(self, X, n_samples=1, random_state=None):
         """Draw outcomes, or labels, from the posterior predictive distribution.
 
         Each column comes from one particle, so it is a joint draw for all rows.

@@ -147,14 +147,14 @@ class Predictive(ABC):
         return self.quantiles(interval_ends(level))
 
     @abstractmethod
-    def samples(self, n_samples, random_state=None):
+    def samples(self, n_samples=1, random_state=None):
         """Draw labels or outcomes.
 
         Each column comes from one particle, so it is a joint draw for all rows.
 
         Parameters
         ----------
-        n_samples : int
+        n_samples : int, default=1
             Number of draws.
         random_state : int, RandomState instance or None, default=None
             An int makes the draws reproducible.
@@ -218,8 +218,8 @@ class _Direct(Predictive):
     def quantiles(self, q):
         return self.estimator.predict_quantiles(self.X, q)
 
-    def samples(self, n_samples, random_state=None):
-        return self.estimator.sample_predictive(self.X, n_samples, random_state)
+    def samples(self, n_samples=1, random_state=None):
+        return self.estimator.predict_samples(self.X, n_samples, random_state)
 
     def uncertainty(self):
         return self.estimator.predict_uncertainty(self.X)
@@ -274,7 +274,7 @@ class _TransformedOutcome(Predictive):
                 result[rows] = weighted_quantile(values.T, _SCORE_WEIGHTS, q).T
         return result
 
-    def samples(self, n_samples, random_state=None):
+    def samples(self, n_samples=1, random_state=None):
         return self._inverse(self.direct.samples(n_samples, random_state))
 
     def uncertainty(self):
