@@ -162,8 +162,7 @@ class PredictsOutcomes:
         The heads are those of the posterior's particles, or of those given, without weights.
         """
         check_is_fitted(self)
-        with about("X"):
-            X = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+        X = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
         weights = None
         if theta is None:
             theta, weights = self.posterior_.particles, self.posterior_.weights

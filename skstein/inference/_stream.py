@@ -99,6 +99,7 @@ class Stream:
             diagnostics={
                 "posterior_power": self.power,
                 "n_seen": self.n_seen,
+                "mc_error": self.mc_error(),
                 **diagnostics,
                 "message": "; ".join(self.problems),
             },
@@ -134,8 +135,8 @@ class Stream:
             self.problems.append(f"the rows were not taken in after {MAX_PIECES} pieces")
         if error > _MAX_ERROR:
             self.problems.append(
-                f"the mean is off by about {error:.2f} standard deviations: raise n_particles, "
-                "give the rows in random order, or pass over them again (n_total)"
+                f"the mean is off by more than {_MAX_ERROR:g} standard deviations: raise "
+                "n_particles, give the rows in random order, or pass over them again (n_total)"
             )
 
     def take_again(self, log_likelihood, log_prior, n_particles, last):

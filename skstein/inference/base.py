@@ -5,14 +5,12 @@ target it is given is usually whitened (`_infer.py` wraps it), so engines are wr
 whose scale is about 1 and whose start is a standard normal.
 """
 
-import warnings
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
 
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
@@ -267,14 +265,9 @@ def divergences(pieces, draws):
     if share <= _MAX_DIVERGENT:
         return []
     return [
-        f"{share:.0%} of the chains' proposals diverged: the density ends or changes within a "
-        "step, and what lies there may not have been visited"
+        f"more than {_MAX_DIVERGENT:.0%} of the chains' proposals diverged: the density ends or "
+        "changes within a step, and what lies there may not have been visited"
     ]
-
-
-def warn(message):
-    """Warn the caller of `infer` that a posterior may be wrong."""
-    warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
 
 class Rounds:

@@ -24,13 +24,14 @@ from typing import Any
 import numpy as np
 
 from .._validation import HasMethods, StrOptions
+from .._warnings import warn
 from ..targets import Affine, supports
 from ..targets.scaled_network import ScaledNetwork
 from ..targets.subspace import Subspace, curve_plane
 from ._check import stein_residuals
 from ._infer import Progress, approximate
 from ._survivors import without_failures
-from .base import Engine, as_engine, warn
+from .base import Engine, as_engine
 from .curve import curve_middle
 
 # By Stein's identity, mean squared scores are the mean curvature: about 1 for weights in units of
@@ -197,9 +198,10 @@ class Trained(Engine):
             steepness = _judge(posterior, target, affordable)
             if leaves and steepness > _STEEP:
                 warn(
-                    f"{self.name}: the networks have left the posterior: mean squared scores are "
-                    f"{steepness:.2g} times what they are near its modes. Use a smaller step_size, "
-                    "or a larger minibatch."
+                    "the networks have left the posterior: mean squared scores are more than "
+                    f"{_STEEP:g} times what they are near its modes. Use a smaller step_size, or a "
+                    "larger minibatch.",
+                    by=self.name,
                 )
         return posterior
 
@@ -258,7 +260,7 @@ def _as_networks(posterior, start, forward, names):
     changes = {} if forward is None else {"scores": None, "whitening": None}
     return posterior._with(
         particles=posterior.particles if forward is None else forward(posterior.particles),
-        names=names,
+        names=tuple(names),
         n_iter=start.n_iter + posterior.n_iter,
         diagnostics=posterior.diagnostics | start.diagnostics,
         converged=posterior.converged and start.converged,
