@@ -49,8 +49,8 @@ from ._random import as_generator
 from ._validation import (
     Interval,
     StrOptions,
-    check_count,
     about,
+    check_count,
     check_kernel_bounds,
     check_magnitude,
     validate_data,

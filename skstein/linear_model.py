@@ -422,7 +422,8 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         ``factorized=True`` also the logarithms of the prior's variances, if it has any, on the
         scale on which it applies. :doc:`/trust` tells what it says, and whether to believe it.
     coef_ : ndarray of shape (n_features,)
-        Posterior means of the coefficients.
+        Posterior means of the coefficients, to be read: predictions come from ``posterior_``, and
+        do not follow what is written here.
     intercept_ : float
         Posterior mean of the intercept, 0 without one.
     coef_std_ : ndarray of shape (n_features,)
@@ -658,7 +659,8 @@ class BayesianLogisticRegression(_BayesianLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
         The classes.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Posterior means of the coefficients.
+        Posterior means of the coefficients, to be read: predictions come from ``posterior_``, and
+        do not follow what is written here.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Posterior means of the intercepts, 0 without them.
     coef_std_ : ndarray of shape (1, n_features) or (n_classes, n_features)
@@ -750,7 +752,8 @@ class BayesianProbitRegression(_BayesianLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
         The classes.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Posterior means of the coefficients.
+        Posterior means of the coefficients, to be read: predictions come from ``posterior_``, and
+        do not follow what is written here.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Posterior means of the intercepts, 0 without them.
     coef_std_ : ndarray of shape (1, n_features) or (n_classes, n_features)

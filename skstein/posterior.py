@@ -302,7 +302,7 @@ class ParticlePosterior:
         return np.minimum(np.searchsorted(cumulative, positions * cumulative[-1]), len(self) - 1)
 
     def _pushed(self, bijection: Bijection, names=None) -> "ParticlePosterior":
-        """The same posterior in the coordinates ``bijection.forward(particles)``, with new names."""
+        """The same posterior in the coordinates ``bijection.forward(particles)``."""
         log_densities, scores = self.log_densities, self.scores
         if log_densities is not None:
             log_densities = log_densities - bijection.log_det(self.particles)

@@ -46,7 +46,9 @@ NOISY_KERNELS = [
     RationalQuadratic(0.9, 1.1),
 ]
 with_approximation = pytest.mark.parametrize("approximation", APPROXIMATIONS)
-one_set_ignored = pytest.mark.filterwarnings("ignore:SparseGPRegressor. one set of inducing inputs")
+one_set_ignored = pytest.mark.filterwarnings(
+    "ignore:SparseGPRegressor.*: one set of inducing inputs"
+)
 
 
 @pytest.fixture
@@ -228,12 +230,12 @@ def test_epochs_of_batches_give_what_all_rows_give(rng, approximation, batch_siz
         assert_allclose(found, expected, atol=1e-7)
 
 
-@pytest.mark.filterwarnings("ignore:SparseGPRegressor. one set of inducing inputs")
+@pytest.mark.filterwarnings("ignore:SparseGPRegressor.*: one set of inducing inputs")
 def test_step_sizes_of_ones_own_temper_the_likelihood(rng):
     """All rows in constant steps g: the likelihood is reached to the power 1 - (1 - g)^T."""
     X, y, kernel = wave(rng)
     reg = fixed(kernel, alpha=0.5, n_inducing=60, step_size=lambda t: 0.5, max_iter=2)
-    with pytest.warns(ConvergenceWarning, match=r"only a power of 0\.75 of the likelihood"):
+    with pytest.warns(ConvergenceWarning, match=r"less than a power of 0\.95 of the likelihood"):
         reg.fit(X, y)
     assert_allclose(reg.posterior_.diagnostics["posterior_power"], 0.75)
     # A power of a normal likelihood is a larger noise.
@@ -548,7 +550,7 @@ def test_problems_are_warned_of(rng):
     X, y, kernel = wave(rng)
     with pytest.warns(ConvergenceWarning, match="one set of inducing inputs has .* of the weight"):
         fixed(kernel, n_inducing=3, approximation="vfe").fit(X, y)
-    with pytest.warns(ConvergenceWarning, match="1e-0[67] of its mean diagonal was added"):
+    with pytest.warns(ConvergenceWarning, match="more than 1e-10 of its mean diagonal was added"):
         fixed(SinglePrecision(2.0) + WhiteKernel(0.04), n_inducing=60).fit(X, y)
 
 
@@ -811,7 +813,7 @@ def test_std_and_covariance_agree_for_a_kernel_of_low_rank():
 
 
 # Without noise the last digits of the likelihood are rounding, in which a line search may get lost.
-@pytest.mark.filterwarnings("ignore:SparseGPRegressor. the search for hyper-parameters")
+@pytest.mark.filterwarnings("ignore:SparseGPRegressor.*: the search for hyper-parameters")
 def test_an_anisotropic_kernel_finds_the_slow_direction(rng):
     inputs = rng.uniform(-1, 1, (50, 2))
     reg = SparseGPRegressor(RBF([1.0, 1.0])).fit(inputs, inputs[:, 0] + 0.1 * inputs[:, 1])

@@ -110,7 +110,7 @@ def judge(posterior, target, engine, frame, start):
             " Predictions may still be good: compare a score." if target.n_rows is not None else ""
         )
         warn(
-            f"the posterior of the parameters is likely to be wrong: {'; '.join(reasons)}. {cure} "
+            f"the posterior is likely to be wrong: {'; '.join(reasons)}. {cure} "
             f"another engine.{rows} The posterior's diagnostics have names and numbers.",
             by=engine.name,
         )

@@ -99,7 +99,6 @@ class Stream:
             diagnostics={
                 "posterior_power": self.power,
                 "n_seen": self.n_seen,
-                "mc_error": self.mc_error(),
                 **diagnostics,
                 "message": "; ".join(self.problems),
             },

@@ -136,7 +136,11 @@ def without_failures(target, posterior, weighted=False):
     failed = ~(loss < _LOST_BY_WEIGHT * min(target.n_weights, weight) + _CHANCE)
     if not failed.any() or (weighted and not failed.all()):
         return posterior, None
-    failure = "explain the rows they were trained on worse than a constant does"
+    much = np.median(loss[failed]) / weight
+    failure = (
+        "explain the rows they were trained on worse than a constant does, by "
+        f"{f'{much:.2g}' if np.isfinite(much) else 'infinitely many'} nats a row"
+    )
     advice = "reduce learning_rate_init, raise max_iter, or scale the features."
     if failed.all():
         return posterior, f"the networks {failure}: their training failed; {advice}"

@@ -150,7 +150,8 @@ class Engine(BaseEstimator):
             ``map(function, *iterables)``, used over independent pieces.
         callback : callable or None
             ``callback(iteration, total, make_posterior, info) -> stop``, called between rounds;
-            ``make_posterior()`` gives the posterior as it stands, ``info`` is a dict of numbers.
+            ``make_posterior()`` gives the posterior as it stands, ``info`` is a dict of numbers,
+            and of the name of the ``stage`` where there are several.
 
         Returns
         -------

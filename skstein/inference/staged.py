@@ -169,7 +169,7 @@ class Trained(Engine):
         def useful(posterior):
             return without_failures(target, posterior, weighted=self.subspace is not None)
 
-        called = stages.callback(0, lambda posterior: useful(posterior)[0])
+        called = stages.callback("training", 0, lambda posterior: useful(posterior)[0])
         posterior = start = self._training.run(target, rng, init=init, map=map, callback=called)
         scale, leaves = None, False
         if self.then is not None and not stages.stopped:
@@ -182,7 +182,9 @@ class Trained(Engine):
             def whole(posterior):
                 return _as_networks(posterior, start, forward, target.names)
 
-            called = stages.callback(start.n_iter, lambda posterior: useful(whole(posterior))[0])
+            called = stages.callback(
+                self.name, start.n_iter, lambda posterior: useful(whole(posterior))[0]
+            )
             posterior = whole(run(callback=called))
         posterior, failure = useful(posterior)
         if failure is not None:
@@ -239,14 +241,14 @@ class _Stages:
         self._callback, self._total = callback, total
         self._done, self.stopped = 0, False
 
-    def callback(self, n_before, finish):
+    def callback(self, stage, n_before, finish):
         """That of a stage, after so many iterations; ``finish`` makes its posteriors whole."""
 
         def called(iteration, total, make_posterior, info):
             self._done += 1
             if self._callback is not None:
                 total = max(self._done + 1, total) if self._total is None else self._total
-                info = {**info, "n_iter": n_before + iteration}
+                info = {**info, "n_iter": n_before + iteration, "stage": stage}
                 self.stopped = self._callback(
                     self._done, total, lambda: finish(make_posterior()), info
                 )
