@@ -376,7 +376,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     n_jobs : int, default=None
         Number of jobs, over networks; the result does not depend on it.
     verbose : int, default=0
-        If positive, a line is printed for each tenth of the inference.
+        If positive, a line is printed for each tenth of the inference, with the stage and the
+        seconds so far.
     warm_start : bool, default=False
         Whether `fit` trains the networks of the call before for longer, and then makes the second
         stage anew.
@@ -634,7 +635,8 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     n_jobs : int, default=None
         Number of jobs, over networks; the result does not depend on it.
     verbose : int, default=0
-        If positive, a line is printed for each tenth of the inference.
+        If positive, a line is printed for each tenth of the inference, with the stage and the
+        seconds so far.
     warm_start : bool, default=False
         Whether `fit` trains the networks of the call before for longer, and then makes the second
         stage anew.

@@ -131,8 +131,8 @@ ROWS = {
     ),
     "skstein.samplers": (
         "sklearn.base",
-        "sklearn.exceptions",
         "skstein._validation",
+        "skstein._warnings",
         "skstein.protocols",
     ),
     "skstein.checks": ("skstein._random", "skstein.targets.base"),
