@@ -489,7 +489,7 @@ def test_bad_nested_parameters_are_refused_by_name(params, error, words):
 @pytest.mark.parametrize(
     ("X", "y", "words"),
     [
-        ([["a"], ["b"]], [0, 1], "could not convert string to float"),
+        ([["a"], ["b"]], [0, 1], r"X has text in it \('a'\)"),
         ([[0.0], [np.nan]], [0, 1], "Input X contains NaN"),
         ([[0.0], [1.0]], [0, 1, 1], "inconsistent numbers of samples"),
         ([[0.0], [1.0]], ["no", "no"], "only one class: 'no'"),

@@ -424,7 +424,7 @@ def test_training_that_ends_too_early_is_reported_where_nothing_goes_on(Estimato
         warnings.simplefilter("always")
         model.fit(X, y)
     messages = [str(one.message) for one in caught]
-    early = "3 of 3 networks were still on their way when training ended after 10 epochs"
+    early = "most networks were still on their way when training ended"
     stays = engine in ("ensemble", "svgd", "fwss")
     assert sum(early in message for message in messages) == stays
     assert (early in model.posterior_.diagnostics.get("message", "")) == stays
@@ -441,7 +441,7 @@ def test_what_was_meant_to_end_early_is_not_reported(Estimator):
     for model in (judged, stopped, longer):
         with warnings.catch_warnings():
             # Worse than a constant they may be.
-            warnings.filterwarnings("ignore", ".* than a constant does, by")
+            warnings.filterwarnings("ignore", ".* than a constant does")
             posterior = model.fit(X, y).posterior_
         assert posterior.converged == (model is not stopped)
         assert "on their way" not in posterior.diagnostics.get("message", "")

@@ -257,9 +257,8 @@ def test_only_pmd_takes_further_rows(engine):
         engine == "pmd"
     )
     if engine != "pmd":
-        with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as caught:
+        with pytest.raises(AttributeError, match='such as inference="pmd"'):
             model.partial_fit([[0.0], [1.0]], [0, 1], classes=[0, 1])
-        assert 'such as inference="pmd"' in str(caught.value.__cause__)
 
 
 @quiet

@@ -361,7 +361,7 @@ def broken(position, value):
         (np.r_[np.zeros(4), broken(0, 1.0)[4:]], "4 of 30 returns in X are 0, as of prices"),
         (np.ones((30, 2)), "one series of returns, got 2 columns"),
         (broken(3, 1e60), "magnitude 1e[+]60"),
-        (["up"] * 30, "X must hold real numbers"),
+        (["up"] * 30, "X has text in it"),
         (
             pd.Series(broken(0, 1.0), index=pd.date_range("2024-01-01", periods=30)[::-1]),
             "not in order of time; sort it by its index",
