@@ -475,7 +475,7 @@ def test_columns_that_no_weight_can_match_are_warned_of(Estimator, size):
         with pytest.warns(UserWarning, match="the largest column of X is a thousand times too"):
             fit_quietly(raw, make(size * X), y)
     if Estimator is BayesianMLPRegressor:
-        with pytest.warns(UserWarning, match="the largest column of y is of size"):
+        with pytest.warns(UserWarning, match="the largest column of y is a thousand times too"):
             fit_quietly(raw, X, size * y)
     raw.fit(X, y)
     small(Estimator).fit(size * X, y)
