@@ -33,7 +33,7 @@ from skstein.plotting import (
 
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 reg = BayesianLinearRegression(random_state=0).fit(X, y)
-PosteriorIntervalDisplay.from_estimator(reg, standardized=True)
+PosteriorIntervalDisplay.from_estimator(reg)
 plt.show()
 
 # %%
@@ -41,11 +41,9 @@ plt.show()
 # the side.
 
 other = BayesianLinearRegression("pmfvb", random_state=0).fit(X, y)
-display = PosteriorIntervalDisplay.from_estimator(
-    reg, standardized=True, name="ksd-mcmc", offset=-0.16
-)
+display = PosteriorIntervalDisplay.from_estimator(reg, name="ksd-mcmc", offset=-0.16)
 PosteriorIntervalDisplay.from_estimator(
-    other, standardized=True, name="pmfvb", offset=0.16, color="#D55E00", ax=display.ax_
+    other, name="pmfvb", offset=0.16, color="#D55E00", ax=display.ax_
 )
 plt.show()
 

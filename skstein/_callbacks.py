@@ -4,6 +4,8 @@ An engine knows neither; it is given one function that it calls after every roun
 it to stop (see `skstein.inference.base.Engine.run`).
 """
 
+import time
+
 
 def between_rounds(*callbacks):
     """One callback of an engine that calls them all; it stops if any of them asks for it."""
@@ -15,17 +17,20 @@ def between_rounds(*callbacks):
 
 
 class ProgressLines:
-    """Callback of an engine that prints one line for each tenth of the run."""
+    """Callback of an engine that prints a line for each tenth of the run and each stage of it."""
 
     def __init__(self, label):
         self.label = label
-        self.tenths = 0
+        self.last = 0, ""
+        self.begin = time.perf_counter()
 
     def __call__(self, iteration, total, make_posterior, info):
-        tenths = 10 * iteration // total
-        if tenths > self.tenths:
-            self.tenths = tenths
-            print(f"[{self.label}] iteration {iteration} of {total}")
+        now = 10 * iteration // total, info.get("stage", "")
+        if now != self.last:
+            self.last = now
+            stage = f"{now[1]}, " if now[1] else ""
+            spent = time.perf_counter() - self.begin
+            print(f"[{self.label}] {stage}iteration {iteration} of {total}, {spent:.1f} s")
         return False
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from inspect import signature
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -73,8 +74,20 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    # What to do in place of parameters that users of scikit-learn know.
+    _instead: ClassVar[dict] = {}
+
     # Parameters that may be a name, and what turns the name into an instance with its defaults.
     _named_parameters: ClassVar[dict] = {"inference": resolve_engine}
+
+    def __new__(cls, *args, **params):
+        # The message of a generated `__init__` would name the class that it was generated for.
+        try:
+            signature(cls.__init__).bind_partial(None, *args, **params)
+        except TypeError as error:
+            advice = [f"; use {cls._instead[name]}" for name in params if name in cls._instead]
+            raise TypeError(f"{cls.__name__}() {error}{''.join(advice)}.") from None
+        return super().__new__(cls)
 
     def set_params(self, **params):
         """Set the parameters of this estimator and of what it contains.
@@ -145,7 +158,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
                 "warm_start=True goes on with the same features and classes as the fit before; "
                 "these have other names or another number. Fit with warm_start=False."
             )
-        return previous.pulled(bijection)
+        return previous._pulled(bijection)
 
     def _update(self, target, bijection, X, y, sample_weight, **fitted):
         """Take further rows into the posterior, by the engine's own `update`; as `_infer` else."""
@@ -165,7 +178,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
     def _attributes(self, bijection, names, fitted, posterior):
         """``fitted``, and the attributes that follow from a posterior before `bijection`."""
         if bijection is not None:
-            posterior = posterior.pushed(bijection, names)
+            posterior = posterior._pushed(bijection, names)
         # Chains keep all their draws, which only a warm start needs.
         if not self.warm_start and self.inference_.update is None:
             posterior.state = None

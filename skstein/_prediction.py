@@ -97,7 +97,7 @@ class PredictsOutcomes:
         """
         return self.predict_quantiles(X, interval_ends(level))
 
-    def sample_predictive(self, X, n_samples=1, random_state=None):
+    def predict_samples(self, X, n_samples=1, random_state=None):
         """Draw outcomes, or labels, from the posterior predictive distribution.
 
         Each column comes from one particle, so it is a joint draw for all rows.
@@ -166,8 +166,7 @@ class PredictsOutcomes:
         The heads are those of the posterior's particles, or of those given, without weights.
         """
         check_is_fitted(self)
-        with about("X"):
-            X = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+        X = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
         weights = None
         if theta is None:
             theta, weights = self.posterior_.particles, self.posterior_.weights

@@ -8,12 +8,15 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 from sklearn.base import _fit_context
+from sklearn.utils._available_if import _AvailableIfDescriptor
 from sklearn.utils._param_validation import HasMethods as HasMethods
 from sklearn.utils._param_validation import Interval as Interval
 from sklearn.utils._param_validation import StrOptions as StrOptions
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_sample_weight
 from sklearn.utils.validation import validate_data as _validate_data
+
+from ._warnings import fit_of
 
 # Products of a few values up to the first, and squares of values down to the second, stay in the
 # range of floating point.
@@ -33,7 +36,8 @@ def validated(fit):
     def all_or_nothing(estimator, *args, **kwargs):
         before = dict(vars(estimator))
         try:
-            return fit(estimator, *args, **kwargs)
+            with fit_of(estimator):
+                return fit(estimator, *args, **kwargs)
         except BaseException:
             estimator.__dict__ = before
             raise
@@ -41,11 +45,25 @@ def validated(fit):
     return all_or_nothing
 
 
+class _AvailableWithReason(_AvailableIfDescriptor):
+    def _check(self, obj, owner):
+        self.check(obj)
+
+
+def available_if(check):
+    """As scikit-learn's, but the AttributeError that ``check(estimator)`` raises is the message."""
+    return lambda method: _AvailableWithReason(method, check, method.__name__)
+
+
 def validate_data(estimator, X, y="no_validation", **options):
-    """As scikit-learn's, which would load a Dask collection into memory without a word."""
+    """As scikit-learn's, which would load a Dask collection into memory without a word.
+
+    Values of y are left as they are, to be told apart from those of X in an error.
+    """
     refuse_dask(X, "X")
     refuse_dask(y, "y")
-    return _validate_data(estimator, X, y, **options)
+    with about("X"):
+        return _validate_data(estimator, X, y, **options)
 
 
 def refuse_dask(values, name):
@@ -64,6 +82,10 @@ def about(name):
     try:
         yield
     except (ValueError, TypeError) as error:
+        text = re.search(r"could not convert string to float: (?:np\.str_\()?('.*?')", str(error))
+        if text:
+            cure = "Encode it first, for example with OneHotEncoder." if name == "X" else ""
+            raise ValueError(f"{name} has text in it ({text[1]}). {cure}".rstrip()) from error
         known = rf"\b({name}|[Ss]ample.weights?|y|samples?|features?|required by)\b"
         if re.search(known, str(error)):
             raise

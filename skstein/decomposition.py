@@ -4,7 +4,6 @@ The estimator: scikit-learn's parameters, validation, epochs, and what it report
 The method is in `skstein._topics`.
 """
 
-import warnings
 from copy import copy, deepcopy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -15,7 +14,6 @@ import numpy as np
 from scipy import sparse
 from scipy.special import digamma, logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from ._estimator import VersionedPickles
@@ -23,6 +21,7 @@ from ._parallel import make_map
 from ._random import as_generator
 from ._topics import TopicParticles, TopicPosterior, document_blocks, log_bounds, proportions
 from ._validation import Interval, StrOptions, validate_data, validated
+from ._warnings import warn
 from .inference._mirror import LEAST_POWER
 
 __all__ = ["LatentDirichletAllocation", "TopicPosterior"]
@@ -252,11 +251,9 @@ class LatentDirichletAllocation(
         else:
             posterior = particles.posterior()
         if particles.power < LEAST_POWER:
-            warnings.warn(
-                f"{type(self).__name__} has reached only a power of {particles.power:.2f} of the "
-                "likelihood, so that pseudo-counts are too small: raise max_iter or n_sweeps.",
-                ConvergenceWarning,
-                stacklevel=4,
+            warn(
+                f"less than a power of {LEAST_POWER:g} of the likelihood was reached, so that "
+                "pseudo-counts are too small: raise max_iter or n_sweeps."
             )
         self._finish(particles, posterior, dtype)
         self.bound_ = self._perplexity(X, particles)

@@ -16,7 +16,6 @@ Everything that `sklearn.gaussian_process.GaussianProcessRegressor` says of its 
 here too: the noise of a WhiteKernel belongs to the outcome, and ``alpha`` does not.
 """
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -25,7 +24,6 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 from sklearn.base import MultiOutputMixin, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import (
     RBF,
     CompoundKernel,
@@ -51,12 +49,14 @@ from ._random import as_generator
 from ._validation import (
     Interval,
     StrOptions,
+    about,
     check_count,
     check_kernel_bounds,
     check_magnitude,
     validate_data,
     validated,
 )
+from ._warnings import warn
 from .inference._mirror import LEAST_POWER, WeightedParticles, batches, mirror_step
 from .inference.base import BATCH_SIZE, Rounds
 from .outcomes import Normal
@@ -249,8 +249,9 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         kernel = _default_kernel() if self.kernel is None else clone(self.kernel)
         if isinstance(kernel, CompoundKernel):
             raise ValueError("kernel must be a single kernel; got a CompoundKernel.")
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        y = y.astype(np.float64).reshape(len(X), -1)
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True)
+        with about("y"):
+            y = y.astype(np.float64).reshape(len(X), -1)
         if self.n_targets is not None and self.n_targets != y.shape[1]:
             raise ValueError(
                 f"y has {y.shape[1]} columns where n_targets={self.n_targets} says otherwise; "
@@ -347,9 +348,9 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             # Another search forgets the curvature that rounding or a bend has spoilt.
             further = search(theta)
             if value - further[1] < _FLAT:
-                _warn(
+                warn(
                     "the search for hyper-parameters stopped where the log likelihood still has a "
-                    f"slope of {slope:.1g}: normalise y, or raise the least noise of the kernel."
+                    "slope: normalise y, or raise the least noise of the kernel."
                 )
                 break
             theta, value, slope = further
@@ -423,21 +424,21 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         jitter = max(particle.jitter for particle in self._particles)
         weights = self.posterior_.weights
         if jitter > JITTER:
-            _warn(
-                f"inducing inputs are so close to each other, or the noise is so small, that "
-                f"{jitter:.0e} of its mean diagonal was added to a matrix: lower n_inducing, or "
-                "raise alpha."
+            warn(
+                "inducing inputs are so close to each other, or the noise is so small, that more "
+                f"than {JITTER:.0e} of its mean diagonal was added to a matrix: lower n_inducing, "
+                "or raise alpha."
             )
         if len(weights) > 1 and weights.max() > _MOST_WEIGHT:
-            _warn(
-                f"one set of inducing inputs has {weights.max():.0%} of the weight, so that "
-                "predictions rest on it alone: raise n_inducing until the sets explain the data "
-                "equally well."
+            warn(
+                f"one set of inducing inputs has more than {_MOST_WEIGHT:.0%} of the weight, so "
+                "that predictions rest on it alone: raise n_inducing until the sets explain the "
+                "data equally well."
             )
         if power < LEAST_POWER:
-            _warn(
-                f"only a power of {power:.2f} of the likelihood was reached, so that the posterior "
-                "is too wide: raise max_iter, or leave step_size to its default."
+            warn(
+                f"less than a power of {LEAST_POWER:g} of the likelihood was reached, so that the "
+                "posterior is too wide: raise max_iter, or leave step_size to its default."
             )
 
     def log_marginal_likelihood(self, theta=None, eval_gradient=False, clone_kernel=True):
@@ -559,7 +560,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
     def sample_y(self, X, n_samples=1, random_state=0):
         """Draw outcomes of all rows jointly, with their full covariance; before `fit`, a priori.
 
-        The cost is cubic in the number of rows; `sample_predictive` is linear.
+        The cost is cubic in the number of rows; `predict_samples` is linear.
 
         Parameters
         ----------
@@ -600,7 +601,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         ]
         return _squeezed(np.concatenate(draws, axis=2)[:, :, order], 1)
 
-    def sample_predictive(self, X, n_samples=1, random_state=None):
+    def predict_samples(self, X, n_samples=1, random_state=None):
         """Draw outcomes from the posterior predictive distribution, at linear cost.
 
         Each column comes from one particle and one draw of its inducing values, which make the
@@ -723,7 +724,3 @@ def _normal_draws(mean, covariance, n_samples, rng):
 def _squeezed(values, axis=-1):
     """Without the axis of the outcomes, if there is only one."""
     return values.squeeze(axis) if values.shape[axis] == 1 else values
-
-
-def _warn(message):
-    warnings.warn(f"SparseGPRegressor: {message}", ConvergenceWarning, stacklevel=3)

@@ -5,7 +5,6 @@ a default prior makes sense, and the posterior is moved to the original scale by
 whatever an estimator reports or predicts is in the units of the data it was given.
 """
 
-import warnings
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
@@ -13,9 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ._classes import class_codes, stream_classes
@@ -28,11 +25,13 @@ from ._validation import (
     Interval,
     StrOptions,
     about,
+    available_if,
     check_magnitude,
     check_sample_weight,
     validate_data,
     validated,
 )
+from ._warnings import warn
 from .inference import ENGINES, resolve_engine
 from .outcomes import Bernoulli, Categorical, Normal, Probit
 from .priors import PRIORS, resolve_prior
@@ -64,8 +63,8 @@ def _takes_further_rows(estimator):
         if resolve_engine(estimator.inference).update is not None:
             return True
     raise AttributeError(
-        f'partial_fit needs an engine that takes in further rows, such as inference="pmd"; '
-        f"got inference={estimator.inference!r}."
+        f"partial_fit of {type(estimator).__name__} needs an engine that takes in further rows, "
+        f'such as inference="pmd"; got inference={estimator.inference!r}.'
     )
 
 
@@ -110,10 +109,7 @@ class _BayesianLinearModel(BayesianEstimator):
 
     def _validated(self, X, y, further):
         """X in float64, dense or CSR with one entry a place, and y as it is."""
-        with about("X"):
-            X, y = validate_data(
-                self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr"
-            )
+        X, y = validate_data(self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr")
         if sparse.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
@@ -222,12 +218,10 @@ class _BayesianLinearModel(BayesianEstimator):
         if constant:
             problems.append(f"{constant} constant features, which are never scaled")
         if problems:
-            warnings.warn(
+            warn(
                 "the first rows of a stream fix scaling and coordinates, and these have "
                 f"{', '.join(problems)}: begin with more of them, some hundreds in random order "
-                f"and at least {_FIRST_ROWS} for each coordinate.",
-                ConvergenceWarning,
-                stacklevel=6,
+                f"and at least {_FIRST_ROWS} for each coordinate."
             )
 
     def _to_original_scale(self, scaling):
@@ -428,7 +422,8 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         ``factorized=True`` also the logarithms of the prior's variances, if it has any, on the
         scale on which it applies. :doc:`/trust` tells what it says, and whether to believe it.
     coef_ : ndarray of shape (n_features,)
-        Posterior means of the coefficients.
+        Posterior means of the coefficients, to be read: predictions come from ``posterior_``, and
+        do not follow what is written here.
     intercept_ : float
         Posterior mean of the intercept, 0 without one.
     coef_std_ : ndarray of shape (n_features,)
@@ -501,6 +496,7 @@ class _BayesianLinearClassifier(BayesianClassifierMixin, _BayesianLinearModel):
         **_BayesianLinearModel._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
+    _instead = {"C": "prior=Normal(scale=sqrt(C)), the prior of variance C"}
 
     _: KW_ONLY
     class_weight: Any = None
@@ -663,7 +659,8 @@ class BayesianLogisticRegression(_BayesianLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
         The classes.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Posterior means of the coefficients.
+        Posterior means of the coefficients, to be read: predictions come from ``posterior_``, and
+        do not follow what is written here.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Posterior means of the intercepts, 0 without them.
     coef_std_ : ndarray of shape (1, n_features) or (n_classes, n_features)
@@ -755,7 +752,8 @@ class BayesianProbitRegression(_BayesianLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
         The classes.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Posterior means of the coefficients.
+        Posterior means of the coefficients, to be read: predictions come from ``posterior_``, and
+        do not follow what is written here.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Posterior means of the intercepts, 0 without them.
     coef_std_ : ndarray of shape (1, n_features) or (n_classes, n_features)

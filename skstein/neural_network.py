@@ -7,7 +7,6 @@ then an engine goes on from there to spread particles around each mode, or nothi
 standardised inside, and particles are kept in the standardised coordinates.
 """
 
-import warnings
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
@@ -35,6 +34,7 @@ from ._validation import (
     validate_data,
     validated,
 )
+from ._warnings import warn
 from .inference import ENGINES, Ensemble, Trained, resolve_engine
 from .inference._network import NETWORK_ENGINES
 from .inference.ensemble import (
@@ -74,11 +74,11 @@ def _warn_of_scale(name, columns, sample_weight):
     sizes = np.sqrt(sample_weight @ squares / sample_weight.sum())
     largest = float(sizes.max())
     if largest and not _FITTING[0] <= largest <= _FITTING[1]:
-        warnings.warn(
-            f"the largest column of {name} is of size {largest:.2g} (root mean square), but the "
-            "priors are made for sizes about 1: use standardize=True, or scale it.",
+        size = "large" if largest > 1.0 else "small"
+        warn(
+            f"the largest column of {name} is a thousand times too {size} for the priors, which "
+            "are made for a root mean square of about 1: use standardize=True, or scale it.",
             UserWarning,
-            stacklevel=6,
         )
 
 
@@ -148,10 +148,9 @@ class _BayesianMLP(BayesianEstimator):
         return tags
 
     def _validated(self, X, y, further, **options):
-        with about("X"):
-            X, y = validate_data(
-                self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr", **options
-            )
+        X, y = validate_data(
+            self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr", **options
+        )
         check_magnitude(X, "X")
         return X, y
 
@@ -377,7 +376,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     n_jobs : int, default=None
         Number of jobs, over networks; the result does not depend on it.
     verbose : int, default=0
-        If positive, a line is printed for each tenth of the inference.
+        If positive, a line is printed for each tenth of the inference, with the stage and the
+        seconds so far.
     warm_start : bool, default=False
         Whether `fit` trains the networks of the call before for longer, and then makes the second
         stage anew.
@@ -407,7 +407,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     With several outcomes, results have an axis of length n_targets behind that of the rows:
     `predict` gives (n_samples, n_targets), `predict_quantiles` (n_samples, n_targets, n_quantiles)
-    and `sample_predictive` (n_samples_X, n_targets, n_samples). Only `log_predictive`, of the joint
+    and `predict_samples` (n_samples_X, n_targets, n_samples). Only `log_predictive`, of the joint
     density of all outcomes, is of shape (n_samples,).
 
     References
@@ -486,11 +486,10 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         X, y, weights = self._rows(X, y, sample_weight, False)
         scaling = self._find_scaling(X, weights, y)
         if len(y) > 1 and (y[0] == y).all(axis=0).any():
-            warnings.warn(
+            warn(
                 f"y is constant ({y[0].tolist()}): there is nothing to learn, and the noise "
                 "variance is that of its prior.",
                 UserWarning,
-                stacklevel=4,
             )
         self._learn(self._make_target(X, y, weights, scaling), scaling, given)
         self._stream_weight = float(weights.sum())
@@ -551,8 +550,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     def _rows(self, X, y, sample_weight, further):
         """Rows as `_prepared` gives them, with y of shape (n, n_outputs)."""
-        X, y = self._validated(X, y, further, multi_output=True, y_numeric=True)
-        y = y.astype(np.float64).reshape(len(y), -1)
+        X, y = self._validated(X, y, further, multi_output=True)
+        with about("y"):
+            y = y.astype(np.float64).reshape(len(y), -1)
         check_magnitude(y, "y")
         if further and y.shape[1] != self._n_outputs:
             raise ValueError(
@@ -635,7 +635,8 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     n_jobs : int, default=None
         Number of jobs, over networks; the result does not depend on it.
     verbose : int, default=0
-        If positive, a line is printed for each tenth of the inference.
+        If positive, a line is printed for each tenth of the inference, with the stage and the
+        seconds so far.
     warm_start : bool, default=False
         Whether `fit` trains the networks of the call before for longer, and then makes the second
         stage anew.

@@ -1,6 +1,7 @@
 """The posterior: weighted particles, and what was learnt on the way to them."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,8 @@ class ParticlePosterior:
         Whether the engine's own criterion was met.
     whitening : bijection, default=None
         From whitened coordinates to these; `ksd` and `thin` use it.
-    probe : Probe, default=None
-        A few log densities, by which a warm start knows the target where ``log_densities`` is None.
     state : object, default=None
-        What the engine needs to go on from here; None if particles are enough.
+        What the engine that made it needs to go on from here; None if particles are enough.
 
     Examples
     --------
@@ -53,6 +52,9 @@ class ParticlePosterior:
     >>> posterior.mean(), posterior.std()
     (array([1.]), array([1.]))
     """
+
+    # A few log densities, by which a warm start knows the target where `log_densities` is None.
+    _probe: Probe | None = None
 
     def __init__(
         self,
@@ -67,7 +69,6 @@ class ParticlePosterior:
         n_iter: int = 1,
         converged: bool = True,
         whitening: Bijection | None = None,
-        probe: Probe | None = None,
         state: Any = None,
     ):
         self.particles = np.ascontiguousarray(particles, dtype=float)
@@ -83,7 +84,6 @@ class ParticlePosterior:
         self.n_iter = n_iter
         self.converged = converged
         self.whitening = whitening
-        self.probe = probe
         self.state = state
 
     def __repr__(self):
@@ -183,7 +183,7 @@ class ParticlePosterior:
         chosen = self._evenly_chosen(n_particles)
         return self._with(
             particles=self.particles[chosen],
-            weights=None,
+            weights=np.full(n_particles, 1.0 / n_particles),
             log_densities=None if self.log_densities is None else self.log_densities[chosen],
             scores=None if self.scores is None else self.scores[chosen],
             state=None,
@@ -301,20 +301,8 @@ class ParticlePosterior:
         cumulative = np.cumsum(self.weights)
         return np.minimum(np.searchsorted(cumulative, positions * cumulative[-1]), len(self) - 1)
 
-    def pushed(self, bijection: Bijection, names=None) -> "ParticlePosterior":
-        """The same posterior in the coordinates ``bijection.forward(particles)``.
-
-        Parameters
-        ----------
-        bijection : bijection
-            From these coordinates to the new ones.
-        names : sequence of str, default=None
-            Names of the new coordinates.
-
-        Returns
-        -------
-        ParticlePosterior
-        """
+    def _pushed(self, bijection: Bijection, names=None) -> "ParticlePosterior":
+        """The same posterior in the coordinates ``bijection.forward(particles)``."""
         log_densities, scores = self.log_densities, self.scores
         if log_densities is not None:
             log_densities = log_densities - bijection.log_det(self.particles)
@@ -322,37 +310,27 @@ class ParticlePosterior:
             scores = bijection.push_score(self.particles, scores)
         return self._with(
             particles=bijection.forward(self.particles),
-            names=self.names if names is None else names,
+            names=self.names if names is None else as_names(names, self.particles.shape[1]),
             log_densities=log_densities,
             scores=scores,
             whitening=None if self.whitening is None else Chain(bijection, self.whitening),
-            probe=None if self.probe is None else self.probe.pushed(bijection),
+            _probe=None if self._probe is None else self._probe.pushed(bijection),
         )
 
-    def pulled(self, bijection: Bijection) -> "ParticlePosterior":
-        """The same particles and log densities before ``bijection``; the inverse of `pushed`.
-
-        Parameters
-        ----------
-        bijection : bijection
-            From other coordinates to these.
-
-        Returns
-        -------
-        ParticlePosterior
-            Without scores, whitening and history.
-        """
+    def _pulled(self, bijection: Bijection) -> "ParticlePosterior":
+        """The same particles and log densities before ``bijection``; the inverse of `_pushed`."""
         particles = bijection.inverse(self.particles)
         log_densities = self.log_densities
         if log_densities is not None:
             log_densities = log_densities + bijection.log_det(particles)
-        return ParticlePosterior(
-            particles,
-            self.weights,
-            log_densities=log_densities,
-            probe=None if self.probe is None else self.probe.pulled(bijection),
-            state=self.state,
+        pulled = ParticlePosterior(
+            particles, self.weights, log_densities=log_densities, state=self.state
         )
+        pulled._probe = None if self._probe is None else self._probe.pulled(bijection)
+        return pulled
 
     def _with(self, **changes) -> "ParticlePosterior":
-        return ParticlePosterior(**{**vars(self), **changes})
+        posterior = copy(self)
+        vars(posterior).update(changes)
+        posterior.particles = np.ascontiguousarray(posterior.particles)
+        return posterior

@@ -92,6 +92,8 @@ class Predictive(ABC):
     >>> prediction = predictive(clf, X[:5])
     >>> prediction.mean().shape, prediction.interval(0.9).shape
     ((5, 3), (5, 3, 2))
+    >>> prediction
+    <Predictive of 3 classes for 5 rows>
     >>> prediction.samples(4, random_state=0).shape
     (5, 4)
     """
@@ -205,14 +207,14 @@ class Predictive(ABC):
         """
 
     @abstractmethod
-    def samples(self, n_samples, random_state=None):
+    def samples(self, n_samples=1, random_state=None):
         """Draw labels or outcomes.
 
         Each column comes from one particle, so it is a joint draw for all rows.
 
         Parameters
         ----------
-        n_samples : int
+        n_samples : int, default=1
             Number of draws.
         random_state : int, RandomState instance or None, default=None
             An int makes the draws reproducible.
@@ -259,6 +261,13 @@ class _Direct(Predictive):
         self.estimator = estimator
         self.X = X
 
+    def __repr__(self):
+        n_rows = next(iter(np.shape(self.X)), 0)
+        if self.outcome.has_classes:
+            return f"<Predictive of {len(self.estimator.classes_)} classes for {n_rows} rows>"
+        what = "an outcome" if self.n_outcomes == 1 else f"{self.n_outcomes} outcomes"
+        return f"<Predictive of {what}, in units of y, for {n_rows} rows>"
+
     @property
     def outcome(self):
         return self.estimator._outcome
@@ -287,8 +296,8 @@ class _Direct(Predictive):
             )
         return self.estimator._scores(self.X, y, self.outcome.crps)
 
-    def samples(self, n_samples, random_state=None):
-        return self.estimator.sample_predictive(self.X, n_samples, random_state)
+    def samples(self, n_samples=1, random_state=None):
+        return self.estimator.predict_samples(self.X, n_samples, random_state)
 
     def uncertainty(self):
         return self.estimator.predict_uncertainty(self.X)
@@ -318,6 +327,9 @@ class _TransformedOutcome(Predictive):
         self.direct = direct
         self.outcome = direct.outcome
         self.transformers = transformers
+
+    def __repr__(self):
+        return repr(self.direct).replace("in units", "transformed back to units")
 
     def mean(self):
         return self._moments()[0]
@@ -381,7 +393,7 @@ class _TransformedOutcome(Predictive):
             blocks.append(crps_of_points(y[rows], values, shares))
         return np.concatenate(blocks)
 
-    def samples(self, n_samples, random_state=None):
+    def samples(self, n_samples=1, random_state=None):
         return self._inverse(self.direct.samples(n_samples, random_state))
 
     def uncertainty(self):
@@ -465,7 +477,6 @@ class _TransformedOutcome(Predictive):
         return mass, mean, squares / np.where(mass > 0.0, mass, 1.0)
 
 
-@singledispatch
 def predictive(estimator, X):
     """Posterior predictive of a fitted object whose final predictor is an estimator of skstein.
 
@@ -537,11 +548,16 @@ def predictive(estimator, X):
     >>> bool(np.all(prediction.mean() > prediction.quantiles(0.5)[:, 0]))
     True
     """
+    return _reached(estimator, X)
+
+
+@singledispatch
+def _reached(estimator, X):
     if isinstance(estimator, type):
         found = f"the class {estimator.__name__} instead of an instance"
     else:
         found = type(estimator).__name__
-    wrappers = predictive.registry.keys() - {object, PredictsOutcomes}
+    wrappers = _reached.registry.keys() - {object, PredictsOutcomes}
     wrappers = sorted(wrapper.__name__ for wrapper in wrappers)
     raise TypeError(
         "predictive needs a fitted classifier or regressor of skstein, alone or as the final "
@@ -549,13 +565,16 @@ def predictive(estimator, X):
     )
 
 
-@predictive.register(PredictsOutcomes)
+vars(predictive)["register"] = _reached.register
+
+
+@_reached.register(PredictsOutcomes)
 def _estimator(estimator, X):
     check_is_fitted(estimator)
     return _Direct(estimator, X)
 
 
-@predictive.register(Pipeline)
+@_reached.register(Pipeline)
 def _pipeline(pipeline, X):
     check_is_fitted(pipeline)
     for _, step in pipeline.steps[:-1]:
@@ -566,7 +585,7 @@ def _pipeline(pipeline, X):
 
 
 # The class that all searches derive from; scikit-learn has no public name for it.
-@predictive.register(GridSearchCV.__base__)
+@_reached.register(GridSearchCV.__base__)
 def _search(search, X):
     check_is_fitted(
         search,
@@ -576,19 +595,19 @@ def _search(search, X):
     return predictive(search.best_estimator_, X)
 
 
-@predictive.register(TransformedTargetRegressor)
+@_reached.register(TransformedTargetRegressor)
 def _transformed_target(regressor, X):
     check_is_fitted(regressor)
     return predictive(regressor.regressor_, X)._transformed(regressor.transformer_)
 
 
-@predictive.register(FixedThresholdClassifier)
-@predictive.register(TunedThresholdClassifierCV)
+@_reached.register(FixedThresholdClassifier)
+@_reached.register(TunedThresholdClassifierCV)
 def _threshold(classifier, X):
     # As scikit-learn has it: without a fit of its own, a fitted estimator inside is enough.
     return predictive(getattr(classifier, "estimator_", classifier.estimator), X)
 
 
-@predictive.register(FrozenEstimator)
+@_reached.register(FrozenEstimator)
 def _frozen(frozen, X):
     return predictive(frozen.estimator, X)

@@ -5,14 +5,12 @@ which that posterior is nearly standard normal (`skstein.targets.smoothed_path`)
 reported is of the parameters and the path themselves.
 """
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +21,6 @@ from ._validation import (
     HasMethods,
     Interval,
     StrOptions,
-    about,
     check_count,
     check_fractions,
     check_magnitude,
@@ -32,6 +29,7 @@ from ._validation import (
     validate_data,
     validated,
 )
+from ._warnings import warn
 from .diagnostics import weighted_ess
 from .inference import ENGINES, resolve_engine
 from .posterior import weighted_quantile
@@ -193,11 +191,10 @@ class StochasticVolatility(BayesianEstimator):
         working = FactorizedTarget(target) if self.factorized else SmoothedTarget(target)
         engine = resolve_engine(self.inference)
         if engine.stays_near_start(working):
-            warnings.warn(
-                f"{engine.name} stays near its start, and over so long a path that may "
-                "miss means of the parameters by a standard deviation: use pmfvb or mcmc.",
-                ConvergenceWarning,
-                stacklevel=4,
+            warn(
+                "it stays near its start, and over so long a path that may miss means of the "
+                "parameters by a standard deviation: use pmfvb or mcmc.",
+                by=engine.name,
             )
         return self._infer(working, working.bijection, X, y, None)
 
@@ -208,11 +205,10 @@ class StochasticVolatility(BayesianEstimator):
                 "factorized=True needs an engine that keeps the factors apart: use "
                 "inference=PMFVB(one_sided=False), with blocks=None."
             )
-        warnings.warn(
+        warn(
             "factorized=True understates standard deviations, that of sigma^2 often seven times; "
             "use factorized=False for what the returns leave open.",
             UserWarning,
-            stacklevel=5,
         )
 
     def _summaries(self, posterior):
@@ -330,7 +326,7 @@ class StochasticVolatility(BayesianEstimator):
         """
         return self.predict_quantiles(horizon, interval_ends(level), of)
 
-    def sample_predictive(self, horizon=1, n_samples=1, random_state=None):
+    def predict_samples(self, horizon=1, n_samples=1, random_state=None):
         """Draw what follows the returns of `fit`.
 
         Parameters
@@ -409,11 +405,9 @@ class StochasticVolatility(BayesianEstimator):
             x = _resampled(x, log_density, rng)
         left = weighted_ess(np.exp(log_weights))
         if left < min(_MIN_ESS, 0.5 * len(theta)):
-            warnings.warn(
-                f"after these returns the weight is on {left:.0f} of {len(theta)} particles; fit "
-                "to them, or score fewer returns.",
-                ConvergenceWarning,
-                stacklevel=2,
+            warn(
+                "after these returns the weight is on a few particles; fit to them, or score fewer "
+                "returns."
             )
         return result
 
@@ -441,10 +435,9 @@ class StochasticVolatility(BayesianEstimator):
             index.is_monotonic_increasing
         ):
             raise ValueError("X is not in order of time; sort it by its index.")
-        with about("X"):
-            column = np.asarray(X)[:, None] if np.ndim(X) == 1 else X
-            options = {"dtype": np.float64, "ensure_all_finite": False, "reset": reset}
-            table = validate_data(self, column, ensure_min_samples=least, **options)
+        column = np.asarray(X)[:, None] if np.ndim(X) == 1 else X
+        options = {"dtype": np.float64, "ensure_all_finite": False, "reset": reset}
+        table = validate_data(self, column, ensure_min_samples=least, **options)
         if table.shape[1] != 1:
             raise ValueError(
                 f"X must be one series of returns, got {table.shape[1]} columns; fit a model to "
@@ -492,19 +485,17 @@ def _require_volatility(returns, mu_variance):
         )
     level = np.log(np.mean(returns**2))
     if abs(level) > 4 * np.sqrt(mu_variance):
-        warnings.warn(
+        warn(
             f"the log variance of the returns, {level:.1f}, is far from 0, where mu_variance="
             f"{mu_variance:g} expects it: give returns in percent, or raise mu_variance.",
             UserWarning,
-            stacklevel=5,
         )
     if abs(mean) > max(0.25, 5 / np.sqrt(len(returns))) * spread:
-        warnings.warn(
+        warn(
             f"the mean of the returns, {mean:.3g}, is large beside their standard deviation, "
             f"{spread:.3g}, and the model takes it to be 0: give returns, not prices, and centre "
             "them.",
             UserWarning,
-            stacklevel=5,
         )
 
 

@@ -671,7 +671,7 @@ def test_a_step_that_falls_short_of_the_likelihood_is_told(rng):
         (np.full((3, 2), 1e300), "divide X by a constant"),
         (np.ones(3), "Expected 2D array"),
         (np.ones((0, 2)), "0 sample"),
-        (np.array([["a", "b"]]), "could not convert"),
+        (np.array([["a", "b"]]), "X has text in it"),
     ],
 )
 def test_refused_in_words(X, message):

@@ -214,7 +214,7 @@ def test_quantiles_of_the_outcome_solve_the_mixture(regressor, spread):
 def test_draws_from_the_predictive_have_its_moments(estimator, seed):
     est, X = estimator
     n_draws = 4000
-    draws = est.sample_predictive(X, n_draws, random_state=seed)
+    draws = est.predict_samples(X, n_draws, random_state=seed)
     assert draws.shape == (len(X), n_draws)
     if hasattr(est, "classes_"):
         expected = est.predict_proba(X)
@@ -230,10 +230,10 @@ def test_draws_from_the_predictive_have_its_moments(estimator, seed):
 
 def test_draws_depend_on_their_seed_alone(estimator):
     est, X = estimator
-    draws = est.sample_predictive(X, 5, random_state=3)
-    assert_array_equal(draws, est.sample_predictive(X, 5, random_state=3))
-    assert_array_equal(draws, est.sample_predictive(X, 5, random_state=np.random.RandomState(3)))
-    assert est.sample_predictive(X).shape == (len(X), 1)
+    draws = est.predict_samples(X, 5, random_state=3)
+    assert_array_equal(draws, est.predict_samples(X, 5, random_state=3))
+    assert_array_equal(draws, est.predict_samples(X, 5, random_state=np.random.RandomState(3)))
+    assert est.predict_samples(X).shape == (len(X), 1)
 
 
 def test_blocks_of_rows_change_nothing(estimator):
@@ -245,7 +245,7 @@ def test_blocks_of_rows_change_nothing(estimator):
             est.predict(X),
             est.predict_interval(X),
             est.predict_uncertainty(X).total,
-            est.sample_predictive(X, 3, random_state=0),
+            est.predict_samples(X, 3, random_state=0),
         )
 
     whole = predictions()
@@ -489,7 +489,7 @@ def test_bad_nested_parameters_are_refused_by_name(params, error, words):
 @pytest.mark.parametrize(
     ("X", "y", "words"),
     [
-        ([["a"], ["b"]], [0, 1], "could not convert string to float"),
+        ([["a"], ["b"]], [0, 1], r"X has text in it \('a'\)"),
         ([[0.0], [np.nan]], [0, 1], "Input X contains NaN"),
         ([[0.0], [1.0]], [0, 1, 1], "inconsistent numbers of samples"),
         ([[0.0], [1.0]], ["no", "no"], "only one class: 'no'"),
@@ -522,7 +522,7 @@ def test_bad_arguments_of_predictions_are_refused_by_name(estimator):
 
 
 @pytest.mark.parametrize(
-    "method", ["predict", "predict_interval", "predict_uncertainty", "sample_predictive"]
+    "method", ["predict", "predict_interval", "predict_uncertainty", "predict_samples"]
 )
 @pytest.mark.parametrize("Estimator", [BayesianLinearRegression, BayesianLogisticRegression])
 def test_predicting_before_fitting(Estimator, method):

@@ -158,7 +158,7 @@ def test_a_regression_is_a_mixture_of_normals():
     assert_allclose(cdf, np.broadcast_to([[0.05], [0.95]], cdf.shape), atol=1e-9)
     parts = reg.predict_uncertainty(X)
     assert_allclose(parts.total, std**2, rtol=1e-9)
-    assert reg.sample_predictive(X, 5, random_state=0).shape == (60, 5)
+    assert reg.predict_samples(X, 5, random_state=0).shape == (60, 5)
     assert_allclose(predictive(reg, X).interval(0.9), reg.predict_interval(X, 0.9))
 
 
@@ -172,7 +172,7 @@ def test_several_outcomes_have_noise_of_their_own(rng):
     assert reg.predict_interval(X).shape == (300, 2, 2)
     assert reg.predict_quantiles(X, [0.1, 0.5, 0.9]).shape == (300, 2, 3)
     assert reg.log_predictive(X, y).shape == (300,)
-    assert reg.sample_predictive(X, 4, random_state=0).shape == (300, 2, 4)
+    assert reg.predict_samples(X, 4, random_state=0).shape == (300, 2, 4)
     assert reg.score(X, y) > 0.3
 
 
@@ -424,7 +424,7 @@ def test_training_that_ends_too_early_is_reported_where_nothing_goes_on(Estimato
         warnings.simplefilter("always")
         model.fit(X, y)
     messages = [str(one.message) for one in caught]
-    early = "3 of 3 networks were still on their way when training ended after 10 epochs"
+    early = "most networks were still on their way when training ended"
     stays = engine in ("ensemble", "svgd", "fwss")
     assert sum(early in message for message in messages) == stays
     assert (early in model.posterior_.diagnostics.get("message", "")) == stays
@@ -441,7 +441,7 @@ def test_what_was_meant_to_end_early_is_not_reported(Estimator):
     for model in (judged, stopped, longer):
         with warnings.catch_warnings():
             # Worse than a constant they may be.
-            warnings.filterwarnings("ignore", ".* than a constant does, by")
+            warnings.filterwarnings("ignore", ".* than a constant does")
             posterior = model.fit(X, y).posterior_
         assert posterior.converged == (model is not stopped)
         assert "on their way" not in posterior.diagnostics.get("message", "")
@@ -472,10 +472,10 @@ def test_columns_that_no_weight_can_match_are_warned_of(Estimator, size):
     X, y = data(Estimator)
     raw = small(Estimator, standardize=False)
     for make in (np.asarray, sparse.csr_array):
-        with pytest.warns(UserWarning, match="the largest column of X is of size"):
+        with pytest.warns(UserWarning, match="the largest column of X is a thousand times too"):
             fit_quietly(raw, make(size * X), y)
     if Estimator is BayesianMLPRegressor:
-        with pytest.warns(UserWarning, match="the largest column of y is of size"):
+        with pytest.warns(UserWarning, match="the largest column of y is a thousand times too"):
             fit_quietly(raw, X, size * y)
     raw.fit(X, y)
     small(Estimator).fit(size * X, y)
@@ -824,7 +824,7 @@ class Recorder:
         return len(self.n_particles) == self.stop_after
 
 
-@pytest.mark.filterwarnings("ignore:KSDThinnedMCMC. stopped after 7 draws of each chain")
+@pytest.mark.filterwarnings("ignore:.*KSDThinnedMCMC. stopped after 7 draws of each chain")
 @every_case
 def test_callbacks_see_both_stages_and_may_stop_either(Estimator, engine):
     X, y = data(Estimator)

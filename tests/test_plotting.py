@@ -99,16 +99,29 @@ def test_standardized_coefficients_are_those_of_standardized_features(diabetes, 
     scaled = BayesianLinearRegression("svgd", random_state=0).fit(
         StandardScaler().fit_transform(X), y
     )
-    shown = PosteriorIntervalDisplay.from_estimator(reg, standardized=True)
+    shown = PosteriorIntervalDisplay.from_estimator(reg)
     expected = PosteriorIntervalDisplay.from_estimator(scaled)
     assert_allclose(shown.estimates, expected.estimates, rtol=1e-6)
     assert_allclose(shown.intervals, expected.intervals, rtol=1e-6)
     assert shown.names == ["age", "bmi", "bp"] and expected.names == ["x0", "x1", "x2"]
     assert "y per standard deviation" in shown.ax_.get_xlabel()
+    plain = PosteriorIntervalDisplay.from_estimator(reg, standardized=False)
+    assert_allclose(plain.estimates * X.std(ddof=0).to_numpy(), shown.estimates, rtol=1e-9)
+    assert "y per unit" in plain.ax_.get_xlabel()
+
+
+def test_coefficients_without_scales_are_shown_as_they_are(diabetes):
+    X, y = diabetes
+    raw = BayesianLinearRegression("laplace", standardize=False, random_state=0).fit(X - 40, y)
+    display = PosteriorIntervalDisplay.from_estimator(raw)
+    assert_allclose(display.estimates[0], raw.posterior_.quantile(0.5)[1:4], rtol=1e-9)
+    assert "y per unit" in display.ax_.get_xlabel()
 
 
 def test_classes_share_the_rows(iris, clf):
-    display = PosteriorIntervalDisplay.from_estimator(clf, names=list(iris[0])[1:])
+    display = PosteriorIntervalDisplay.from_estimator(
+        clf, names=list(iris[0])[1:], standardized=False
+    )
     assert display.estimates.shape == (3, 3)
     median = clf.posterior_.quantile(0.5).reshape(3, 5)[:, 2:]
     assert_allclose(display.estimates, median)

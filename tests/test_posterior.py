@@ -203,7 +203,7 @@ def test_pushed_particles_carry_the_density_and_score_of_their_new_place(curved,
     )
     z = rng.normal(size=(8, 2))
     value, score = Transformed(target, bijection).log_density_and_score(z)
-    pushed = ParticlePosterior(z, log_densities=value, scores=score).pushed(bijection, ["a", "b"])
+    pushed = ParticlePosterior(z, log_densities=value, scores=score)._pushed(bijection, ["a", "b"])
     theta = bijection.forward(z)
     assert_allclose(pushed.particles, theta)
     assert_allclose(pushed.log_densities, target.log_density(theta), atol=1e-10)
@@ -212,12 +212,12 @@ def test_pushed_particles_carry_the_density_and_score_of_their_new_place(curved,
 
 
 def test_pushing_keeps_all_else(scored):
-    pushed = scored.pushed(Affine(np.ones(2), 2 * np.eye(2)))
+    pushed = scored._pushed(Affine(np.ones(2), 2 * np.eye(2)))
     assert_allclose(pushed.weights, scored.weights)
     assert pushed.names == scored.names
     assert pushed.diagnostics == {"acceptance": 0.8} and pushed.n_iter == 7
     assert not pushed.converged
-    bare = ParticlePosterior(np.ones((3, 2))).pushed(Affine(np.ones(2), 2 * np.eye(2)))
+    bare = ParticlePosterior(np.ones((3, 2)))._pushed(Affine(np.ones(2), 2 * np.eye(2)))
     assert bare.log_densities is None and bare.scores is None
 
 
@@ -234,7 +234,7 @@ def test_ksd_is_that_of_the_whitened_particles(scored):
     # Other units change nothing once the posterior knows its whitening.
     units = Affine(np.array([5.0, -2.0]), np.diag([1e3, 1e-3]))
     scored.whitening = Affine(np.zeros(2), np.eye(2))
-    assert_allclose(scored.pushed(units).ksd(), expected, rtol=1e-8)
+    assert_allclose(scored._pushed(units).ksd(), expected, rtol=1e-8)
 
 
 def test_ksd_needs_scores(rng):

@@ -73,7 +73,7 @@ def assert_same_predictive(found, estimator, X):
     assert_array_equal(found.interval(), estimator.predict_interval(X))
     assert_array_equal(found.quantiles(Q), estimator.predict_quantiles(X, Q))
     assert_array_equal(found.quantiles(0.3), estimator.predict_quantiles(X, 0.3))
-    assert_array_equal(found.samples(7, 3), estimator.sample_predictive(X, 7, random_state=3))
+    assert_array_equal(found.samples(7, 3), estimator.predict_samples(X, 7, random_state=3))
     uncertainty, expected = found.uncertainty(), estimator.predict_uncertainty(X)
     assert uncertainty.keys() == {"total", "aleatoric", "epistemic"}
     for part in uncertainty:
@@ -274,7 +274,7 @@ def test_the_logarithm_of_the_outcome_makes_a_lognormal_mixture(regression):
     found = predictive(fitted, X)
     assert_lognormal_mixture(found, means, stds, weights)
     assert_array_equal(found.quantiles([0.0, 1.0]), np.tile([0.0, np.inf], (9, 1)))
-    inner = fitted.regressor_.sample_predictive(X, 20, random_state=1)
+    inner = fitted.regressor_.predict_samples(X, 20, random_state=1)
     assert_allclose(found.samples(20, random_state=1), np.exp(inner))
 
 

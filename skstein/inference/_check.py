@@ -20,9 +20,9 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import softmax
 
+from .._warnings import warn
 from ..posterior import weighted_quantile
 from ..targets import Transformed
-from .base import warn
 
 MAX_PARTICLES = 1000  # the check needs no more
 # And this many see an error of .35 standard deviations; so odd a number that particles chosen
@@ -75,47 +75,45 @@ def judge(posterior, target, engine, frame, start):
     reasons = []
     if len(frame.one_sided) and not mapped:
         reasons.append(
-            f"the posterior is one-sided in {_listed(names[frame.one_sided])} and the engine ran "
-            "without the map for it (whiten=True, one_sided=True)"
+            "the posterior is one-sided in some coordinates and the engine ran without the map for "
+            "it (whiten=True, one_sided=True)"
         )
     if residuals.flagged.any():
-        reasons.append(f"Stein's identities fail for {_listed(names[residuals.flagged])}")
+        reasons.append("Stein's identities fail for some coordinates")
+    posterior.diagnostics["shrinkage"] = residuals.shrinkage
     if residuals.shrinkage:
-        by = f"{abs(residuals.shrinkage):.0%} too {'small' if residuals.shrinkage > 0 else 'large'}"
-        reasons.append(f"standard deviations are about {by} on average")
+        size = "small" if residuals.shrinkage > 0 else "large"
+        reasons.append(f"standard deviations are too {size} on average")
     shift = radial_shift(Transformed(target, frame.bijection), z, subset.weights)
     if shift:
         where = "near the mode" if shift > 0 else "far from the mode"
-        reasons.append(f"the particles lie at least {abs(np.expm1(shift)):.0%} too {where}")
+        reasons.append(f"the particles lie too {where}")
     posterior.diagnostics["radial_shift"] = shift
     flagged = residuals.flagged
     if start is not None:
         contradicted = start.contradicted(posterior.particles, posterior.weights)
         flagged = flagged | contradicted
         if contradicted.any():
-            reasons.append(
-                f"importance-weighted draws are spread otherwise in {_listed(names[contradicted])}"
-            )
+            reasons.append("importance-weighted draws are spread otherwise in some coordinates")
         posterior.diagnostics["start_mismatch"] = start.mismatch
         posterior.diagnostics["start_efficiency"] = start.efficiency
         if start.mismatch > MAX_MISMATCH or start.efficiency < MIN_EFFICIENCY:
             reasons.append(
-                "the posterior is far from the Gaussian start that the engine leans on (mismatch "
-                f"{start.mismatch:.1f}, at most {MAX_MISMATCH}; efficiency {start.efficiency:.2f}, "
-                f"at least {MIN_EFFICIENCY}); use pmfvb or mcmc, or a tighter prior"
+                "the posterior is far from the Gaussian start that the engine leans on (use pmfvb "
+                "or mcmc, or a tighter prior)"
             )
     posterior.diagnostics["flagged"] = names[flagged]
     if reasons:
         cure = "Raise the engine's iterations or particles, or use" if engine.iterative else "Use"
-        warn(
-            f"{engine.name}: the posterior is likely to be wrong: {'; '.join(reasons)}. "
-            f"{cure} another engine."
+        # Parameters that the rows hardly tell may be wrong and predictions right.
+        rows = (
+            " Predictions may still be good: compare a score." if target.n_rows is not None else ""
         )
-
-
-def _listed(names, most=12):
-    shown = ", ".join(map(str, names[:most]))
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+        warn(
+            f"the posterior is likely to be wrong: {'; '.join(reasons)}. {cure} "
+            f"another engine.{rows} The posterior's diagnostics have names and numbers.",
+            by=engine.name,
+        )
 
 
 class StartDraws:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError
 
+from .._warnings import warn
 from ..protocols import Bijection
 from ..targets import OneSided, line_shifts
 from ..targets.newton import DIAGONAL_ABOVE, gaussian_surrogate
 from ..targets.one_sided import SHIFT
-from .base import warn
 
 MAX_ROUNDING = 0.1  # of the log density: engines tell particles apart by differences of about 1
 
@@ -48,16 +48,15 @@ def find_frame(target):
         return None
     if not laplace.converged:
         warn(
-            f"the search for the posterior's mode stopped after {laplace.n_iter} Newton steps "
-            "without reaching it; the coordinates may be poor. Scale the features or use a tighter "
-            "prior."
+            "the search for the posterior's mode stopped without reaching it; the coordinates may "
+            "be poor. Scale the features or use a tighter prior."
         )
     gaussian = laplace.bijection
     plain = Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
     rounding = np.spacing(np.abs(target.log_density(laplace.mode[None])[0]))
     if not rounding < MAX_ROUNDING:
         warn(
-            f"near its mode the log density is so large that differences of {rounding:.1g} are "
+            f"near its mode the log density is so large that differences of {MAX_ROUNDING:g} are "
             "lost to rounding; reduce sample_weight, or leave out a constant term."
         )
         return plain

@@ -11,6 +11,7 @@ from .._parallel import make_map, one_thread
 from .._probe import FEW, Probe
 from .._random import as_generator
 from .._validation import about
+from .._warnings import warn
 from ..posterior import ParticlePosterior
 from ..protocols import Bijection, WorkingTarget
 from ..targets import ControlVariate, Transformed, supports
@@ -19,7 +20,7 @@ from ._check import MAX_PARTICLES, StartDraws, judge
 from ._frame import find_frame
 from ._hold_out import hold_out
 from ._registry import resolve_engine
-from .base import Engine, warn
+from .base import Engine
 
 
 class Progress:
@@ -135,7 +136,7 @@ def run_engine(
     problem = ""
     if not posterior.converged:
         problem = posterior.diagnostics.get("message", "the run did not converge")
-        warn(f"{engine.name}: {problem}")
+        warn(problem, by=engine.name)
     if progress.cut_short:
         # Whoever stopped a run knows; what the engine finds wrong with what it has is said above.
         posterior.converged = False
@@ -185,7 +186,7 @@ def approximate(target, engine, rng, map, progress, init=None):
             )
         _require_density(posterior, name)
         if posterior.log_densities is None:
-            posterior.probe = Probe.of(target.log_density, posterior.particles)
+            posterior._probe = Probe.of(target.log_density, posterior.particles)
         if held_out is not None:
             posterior.state = held_out
         if frame is not None:
@@ -263,7 +264,7 @@ def run_update(posterior, target, engine: Engine, *, n_jobs=None) -> ParticlePos
         updated = _bring_back(updated, coordinates, target.names)
         updated.whitening = coordinates
     if not updated.converged:
-        warn(f"{name}: {updated.diagnostics['message']}")
+        warn(updated.diagnostics["message"], by=name)
     return updated
 
 
@@ -276,7 +277,7 @@ def _equally_weighted(posterior):
 
 def _require_same_density(previous, target):
     """Refuse to go on from particles of another density; a few values tell."""
-    probe = previous.probe
+    probe = previous._probe
     if previous.log_densities is not None:
         probe = Probe(previous.particles[:FEW], previous.log_densities[:FEW])
     if probe is None or probe.matches(target.log_density):
@@ -313,7 +314,7 @@ def _bring_back(posterior, coordinates, names):
     if coordinates is None:
         posterior.names = names
         return posterior
-    return posterior.pushed(coordinates, names)
+    return posterior._pushed(coordinates, names)
 
 
 def _in_own_coordinates(callback, coordinates, names):
@@ -348,4 +349,4 @@ def _require_density(posterior, name):
             "the density is positive (initial, init)."
         )
     if outside > 0.0:
-        warn(f"{name}: {outside:.0%} of the particles are where the density is 0.")
+        warn("some of the particles are where the density is 0.", by=name)

@@ -58,8 +58,7 @@ class WeightedParticles:
         """Weight the particles as draws of ``log_q``; what is wrong with the weights, or None."""
         self.advance(_finite(log_posterior) - self.log_q, 1.0)
         if self.ess() < LEAST_ESS * len(self.theta):
-            size = f"{self.ess():.0f} of {len(self.theta)}"
-            return f"the weights keep an effective sample of {size}"
+            return f"the weights keep an effective sample of less than {LEAST_ESS:.0%}"
         return None
 
     def flatten(self, least):

@@ -52,16 +52,17 @@ class OnResiduals:
         return enough and self._worst < self._tol and not self._too_slow()
 
     def _too_slow(self):
-        """What moves too slowly, with its R-hat, a list of str.
+        """What moves too slowly, by its R-hat, a list of str.
 
         The spread of all coordinates stands or falls with the distance from the mode: of what
         `max_rhat` lets pass it is left half.
         """
         found = []
         if not self._rhat < self._max_rhat:
-            found.append(f"R-hat {self._rhat:.2f}")
-        if not self._rhat_distance < 0.5 * (1.0 + self._max_rhat):
-            found.append(f"R-hat {self._rhat_distance:.2f} of their distance from the mode")
+            found.append(f"R-hat above {self._max_rhat:g}")
+        limit = 0.5 * (1.0 + self._max_rhat)
+        if not self._rhat_distance < limit:
+            found.append(f"that of their distance from the mode above {limit:g}")
         return found
 
     def diagnostics(self):
@@ -76,7 +77,7 @@ class OnResiduals:
         """What is left undone by more than Monte-Carlo error, a list of str."""
         problems = []
         if self._certain >= self._tol:
-            problems.append(f"a Stein residual of {self._certain:.3g} (tol={self._tol:g}) is left")
+            problems.append(f"a Stein residual above tol={self._tol:g} is left")
         if self._too_slow():
             problems.append(f"the particles move too slowly ({', '.join(self._too_slow())})")
         return problems

@@ -134,8 +134,8 @@ class Stream:
             self.problems.append(f"the rows were not taken in after {MAX_PIECES} pieces")
         if error > _MAX_ERROR:
             self.problems.append(
-                f"the mean is off by about {error:.2f} standard deviations: raise n_particles, "
-                "give the rows in random order, or pass over them again (n_total)"
+                f"the mean is off by more than {_MAX_ERROR:g} standard deviations: raise "
+                "n_particles, give the rows in random order, or pass over them again (n_total)"
             )
 
     def take_again(self, log_likelihood, log_prior, n_particles, last):

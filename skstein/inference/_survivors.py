@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .base import warn
+from .._warnings import warn
 
 # On all kinds of data, 2 rows to 10,000, the defaults came to 0.3 at most, and to 0.07 from 50 rows
 # on; with 0.5 and more, classifiers were far from what longer training gave.
@@ -90,12 +90,12 @@ class Survivors:
                 f"{who}: they put out the same for every row; {rate}, more hidden units, "
                 'activation="tanh", or scale the features.'
             )
-        rises = [state.worst_loss / state.usual_loss for state in self.states if state.bounced]
-        if rises:
+        bounced = [state for state in self.states if state.bounced]
+        if bounced:
             problems.append(
-                f"{len(rises)} of {self.n} networks bounced in training: their loss rose to "
-                f"{max(rises):.2g} times that of knowing nothing, and what they have come to since "
-                f"may be poor; {rate}, or scale the features."
+                f"{len(bounced)} of {self.n} networks bounced in training: their loss rose to more "
+                "than ten times that of knowing nothing, and what they have come to since may be "
+                f"poor; {rate}, or scale the features."
             )
         for problem in problems:
             warn(problem)
@@ -120,9 +120,8 @@ def following_noise(target, particles):
     if not ratio > _OVERFITTED:
         return None
     return (
-        "on rows that they were not trained on, the networks err more than a constant does, by a "
-        f"factor of {ratio:.2g} in squared errors: where they follow the noise, stop early, use "
-        "fewer units, a prior of smaller scale, or chains."
+        "on rows that they were not trained on, the networks err more than a constant does: where "
+        "they follow the noise, stop early, use fewer units, a prior of smaller scale, or chains."
     )
 
 
@@ -150,7 +149,7 @@ def without_failures(target, posterior, weighted=False):
     counts = {"n_dropped": posterior.diagnostics["n_dropped"] + n_dropped}
     kept = posterior._with(
         particles=posterior.particles[~failed],
-        weights=posterior.weights[~failed],
+        weights=posterior.weights[~failed] / posterior.weights[~failed].sum(),
         diagnostics=posterior.diagnostics | counts,
         **{name: None if all_ is None else all_[~failed] for name, all_ in arrays.items()},
     )

@@ -5,14 +5,12 @@ target it is given is usually whitened (`_infer.py` wraps it), so engines are wr
 whose scale is about 1 and whose start is a standard normal.
 """
 
-import warnings
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
 
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
@@ -152,7 +150,8 @@ class Engine(BaseEstimator):
             ``map(function, *iterables)``, used over independent pieces.
         callback : callable or None
             ``callback(iteration, total, make_posterior, info) -> stop``, called between rounds;
-            ``make_posterior()`` gives the posterior as it stands, ``info`` is a dict of numbers.
+            ``make_posterior()`` gives the posterior as it stands, ``info`` is a dict of numbers,
+            and of the name of the ``stage`` where there are several.
 
         Returns
         -------
@@ -267,14 +266,9 @@ def divergences(pieces, draws):
     if share <= _MAX_DIVERGENT:
         return []
     return [
-        f"{share:.0%} of the chains' proposals diverged: the density ends or changes within a "
-        "step, and what lies there may not have been visited"
+        f"more than {_MAX_DIVERGENT:.0%} of the chains' proposals diverged: the density ends or "
+        "changes within a step, and what lies there may not have been visited"
     ]
-
-
-def warn(message):
-    """Warn the caller of `infer` that a posterior may be wrong."""
-    warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
 
 class Rounds:

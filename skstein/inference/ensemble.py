@@ -14,9 +14,10 @@ from numbers import Integral, Real
 import numpy as np
 
 from .._validation import Interval, StrOptions
+from .._warnings import warn
 from ..posterior import ParticlePosterior
 from ._survivors import Survivors, following_noise, judged_in_stream, on_their_way
-from .base import N_PARTICLES, Engine, Rounds, warn
+from .base import N_PARTICLES, Engine, Rounds
 
 _N_FOLDS = 10
 _ROUNDS = 20  # between which the callback may stop the run
@@ -201,9 +202,8 @@ class Ensemble(Engine):
         if early:
             posterior.converged = False
             posterior.diagnostics["message"] = (
-                f"{early} of {len(states)} networks were still on their way when training ended "
-                f"after {posterior.n_iter} epochs: raise max_iter, or the learning rate, "
-                f"{self.learning_rate:g}."
+                "most networks were still on their way when training ended: raise max_iter, or the "
+                f"learning rate, {self.learning_rate:g}."
             )
         elif (
             target.n_noise

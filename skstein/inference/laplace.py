@@ -84,11 +84,15 @@ class LaplaceDraws(Engine):
         stretch = np.expm1(_largest_certain(np.abs(0.5 * np.log(variance)), error))
         problems = []
         if fraction < self.min_ess:
-            problems.append(f"keep an effective sample of {fraction:.0%} of the draws")
+            problems.append(
+                f"keep an effective sample of less than {self.min_ess:.0%} of the draws"
+            )
         if worst > self.max_shift:
-            problems.append(f"move a mean by {worst:.2f} standard deviations")
+            problems.append(f"move a mean by more than {self.max_shift:g} standard deviations")
         if stretch > self.max_stretch:
-            problems.append(f"change a standard deviation by a factor of {1.0 + stretch:.2f}")
+            problems.append(
+                f"change a standard deviation by more than a factor of {1.0 + self.max_stretch:g}"
+            )
         posterior = ParticlePosterior(
             theta,
             log_densities=value,

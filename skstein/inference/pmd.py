@@ -205,7 +205,7 @@ class PMD(Engine):
             if pieces == MAX_PIECES:
                 # The next steps would be no shorter.
                 problems.append(
-                    f"it stopped at step {t}, which was not done after {MAX_PIECES} pieces: use "
+                    f"it stopped at a step that was not done after {MAX_PIECES} pieces: use "
                     'init="laplace", or a prior nearer to the posterior'
                 )
                 break
@@ -235,8 +235,8 @@ class PMD(Engine):
                 )
         if power < self.min_power:
             problems.append(
-                f"only a power of {power:.2f} of the likelihood was reached, so that the posterior "
-                "is too wide: raise max_iter"
+                f"less than a power of {self.min_power:g} of the likelihood was reached, so that "
+                "the posterior is too wide: raise max_iter"
             )
         if start == "prior" and m < _PER_COORDINATE * dim:
             problems.append(

@@ -248,7 +248,7 @@ class PMFVB(Engine):
 
         def wrapped(iteration, total, make_posterior, info):
             return callback(
-                iteration, total, lambda: make_posterior().pushed(bijection, target.names), info
+                iteration, total, lambda: make_posterior()._pushed(bijection, target.names), info
             )
 
         posterior = self._run(
@@ -259,7 +259,7 @@ class PMFVB(Engine):
             None if callback is None else wrapped,
             step_size,
         )
-        return posterior.pushed(bijection, target.names)
+        return posterior._pushed(bijection, target.names)
 
     def _run(self, target, rng, init, map, callback, step_size):
         def make_posterior():

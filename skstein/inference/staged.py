@@ -24,13 +24,14 @@ from typing import Any
 import numpy as np
 
 from .._validation import HasMethods, StrOptions
+from .._warnings import warn
 from ..targets import Affine, supports
 from ..targets.scaled_network import ScaledNetwork
 from ..targets.subspace import Subspace, curve_plane
 from ._check import stein_residuals
 from ._infer import Progress, approximate
 from ._survivors import without_failures
-from .base import Engine, as_engine, warn
+from .base import Engine, as_engine
 from .curve import curve_middle
 
 # By Stein's identity, mean squared scores are the mean curvature: about 1 for weights in units of
@@ -168,7 +169,7 @@ class Trained(Engine):
         def useful(posterior):
             return without_failures(target, posterior, weighted=self.subspace is not None)
 
-        called = stages.callback(0, lambda posterior: useful(posterior)[0])
+        called = stages.callback("training", 0, lambda posterior: useful(posterior)[0])
         posterior = start = self._training.run(target, rng, init=init, map=map, callback=called)
         scale, leaves = None, False
         if self.then is not None and not stages.stopped:
@@ -181,7 +182,9 @@ class Trained(Engine):
             def whole(posterior):
                 return _as_networks(posterior, start, forward, target.names)
 
-            called = stages.callback(start.n_iter, lambda posterior: useful(whole(posterior))[0])
+            called = stages.callback(
+                self.name, start.n_iter, lambda posterior: useful(whole(posterior))[0]
+            )
             posterior = whole(run(callback=called))
         posterior, failure = useful(posterior)
         if failure is not None:
@@ -197,9 +200,10 @@ class Trained(Engine):
             steepness = _judge(posterior, target, affordable)
             if leaves and steepness > _STEEP:
                 warn(
-                    f"{self.name}: the networks have left the posterior: mean squared scores are "
-                    f"{steepness:.2g} times what they are near its modes. Use a smaller step_size, "
-                    "or a larger minibatch."
+                    "the networks have left the posterior: mean squared scores are more than "
+                    f"{_STEEP:g} times what they are near its modes. Use a smaller step_size, or a "
+                    "larger minibatch.",
+                    by=self.name,
                 )
         return posterior
 
@@ -237,14 +241,14 @@ class _Stages:
         self._callback, self._total = callback, total
         self._done, self.stopped = 0, False
 
-    def callback(self, n_before, finish):
+    def callback(self, stage, n_before, finish):
         """That of a stage, after so many iterations; ``finish`` makes its posteriors whole."""
 
         def called(iteration, total, make_posterior, info):
             self._done += 1
             if self._callback is not None:
                 total = max(self._done + 1, total) if self._total is None else self._total
-                info = {**info, "n_iter": n_before + iteration}
+                info = {**info, "n_iter": n_before + iteration, "stage": stage}
                 self.stopped = self._callback(
                     self._done, total, lambda: finish(make_posterior()), info
                 )
@@ -258,7 +262,7 @@ def _as_networks(posterior, start, forward, names):
     changes = {} if forward is None else {"scores": None, "whitening": None}
     return posterior._with(
         particles=posterior.particles if forward is None else forward(posterior.particles),
-        names=names,
+        names=tuple(names),
         n_iter=start.n_iter + posterior.n_iter,
         diagnostics=posterior.diagnostics | start.diagnostics,
         converged=posterior.converged and start.converged,

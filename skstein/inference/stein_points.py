@@ -148,8 +148,7 @@ class SteinPoints(Engine):
             posterior.diagnostics["rhat"] = rhat
             if not rhat.max() <= self.max_rhat:
                 problems.append(
-                    f"the largest R-hat of the candidates' chains is {rhat.max():.3f} (above "
-                    f"{self.max_rhat})"
+                    f"the largest R-hat of the candidates' chains is above {self.max_rhat}"
                 )
         posterior.converged = not problems
         posterior.diagnostics["message"] = (

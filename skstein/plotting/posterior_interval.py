@@ -41,7 +41,7 @@ class PosteriorIntervalDisplay:
     >>> from skstein.plotting import PosteriorIntervalDisplay
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> reg = BayesianLinearRegression(random_state=0).fit(X, y)
-    >>> display = PosteriorIntervalDisplay.from_estimator(reg, standardized=True)
+    >>> display = PosteriorIntervalDisplay.from_estimator(reg)
     >>> [label.get_text() for label in display.ax_.get_yticklabels()][:3]
     ['age', 'sex', 'bmi']
     """
@@ -94,7 +94,7 @@ class PosteriorIntervalDisplay:
         *,
         names=None,
         top=None,
-        standardized=False,
+        standardized=None,
         level=0.9,
         inner_level=0.5,
         ax=None,
@@ -111,10 +111,10 @@ class PosteriorIntervalDisplay:
         top : int, default=None
             Show only so many, those whose mean is the most posterior standard deviations away from
             0, the clearest one first.
-        standardized : bool, default=False
+        standardized : bool, default=None
             Whether to multiply each coefficient by the standard deviation of its feature in the
-            training data, which makes them comparable. For linear models with
-            ``standardize=True``.
+            training data, which makes them comparable. None: where the fit knows these, as linear
+            models with ``standardize=True`` do.
         level, inner_level : float, default=0.9 and 0.5
             Posterior probabilities of the thin and of the thick line.
         ax : matplotlib.axes.Axes, default=None
@@ -152,11 +152,11 @@ class PosteriorIntervalDisplay:
             _, values = estimator._unpack(posterior.particles)
             features = _feature_names(estimator)
             groups = [str(c) for c in estimator.classes_] if values.shape[1] > 1 else None
-            outcome = estimator._outcome.predictor
+            outcome, scale = estimator._outcome.predictor, estimator._scaling.scale
+            standardized = scale is not None if standardized is None else standardized
             unit = "standard deviation" if standardized else "unit"
             xlabel = f"coefficient ({outcome} per {unit} of the feature)"
             if standardized:
-                scale = estimator._scaling.scale
                 if scale is None:
                     raise ValueError(
                         "standardized=True needs the scales of the features, which a fit with "

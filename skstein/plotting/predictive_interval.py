@@ -180,7 +180,7 @@ class PredictiveIntervalDisplay:
         """
         self.ax_, self.figure_ = new_axes(ax)
         regression = self.labels == [""]
-        several = len(self.labels) > 1
+        several, line = len(self.labels) > 1, "mean" if regression else "probability"
         if self.observed is not None:
             x, y = self.observed
             mark = {"marker": "o", "s": 9} if regression else {"marker": "|", "s": 50}
@@ -202,9 +202,9 @@ class PredictiveIntervalDisplay:
                 color=drawn,
                 alpha=0.35,
                 lw=0,
-                label=None if several else f"{self.level:.0%} interval of the line",
+                label=None if several else f"{self.level:.0%} interval of the {line}",
             )
-            text = label if several else ("mean" if regression else "probability")
+            text = label if several else line
             self.ax_.plot(self.values, self.mean[:, k], color=drawn, label=text)
         if not regression:
             self.ax_.set_ylim(-0.03, 1.03)

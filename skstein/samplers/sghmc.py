@@ -24,14 +24,13 @@ There is no acceptance step. The chains explore the mode they start in, and what
 approximate posterior around it.
 """
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from .._validation import Interval, StrOptions
+from .._warnings import warn
 from .base import Sampler
 
 _LEAST_BATCH, _LARGEST_RATIO = 100, 50
@@ -208,11 +207,9 @@ class SGHMC(Sampler):
             )
             if not np.isfinite(theta).all():
                 chains.alive[i] = False
-                warnings.warn(
+                warn(
                     "a chain left for infinity and is held where it was last: use a step_size "
-                    f"below {self.step_size:g}, or a larger minibatch.",
-                    ConvergenceWarning,
-                    stacklevel=2,
+                    f"below {self.step_size:g}, or a larger minibatch."
                 )
                 return
             chains.theta[i], chains.velocity[i] = theta, velocity

@@ -69,7 +69,7 @@ def predictions(model, X):
     if isinstance(model, LatentDirichletAllocation):
         return [model.transform(X)]
     said = [model.predict(X), model.predict_interval(X), *model.predict_uncertainty(X).values()]
-    draws = [model.sample_predictive(X, 3, random_state=0)]
+    draws = [model.predict_samples(X, 3, random_state=0)]
     return said + draws + ([model.predict_proba(X)] if is_classifier(model) else [])
 
 
@@ -136,10 +136,10 @@ def test_a_number_of_draws_is_a_positive_integer(fits, Estimator, n_samples):
     model, X = fits[Estimator]
     calls = [partial(model.posterior_.sample, n_samples)]
     if isinstance(model, StochasticVolatility):
-        calls.append(partial(model.sample_predictive, 2, n_samples))
+        calls.append(partial(model.predict_samples, 2, n_samples))
     elif not isinstance(model, LatentDirichletAllocation):
         calls += [
-            partial(model.sample_predictive, X, n_samples),
+            partial(model.predict_samples, X, n_samples),
             partial(predictive(model, X).samples, n_samples),
         ]
     if isinstance(model, SparseGPRegressor):

@@ -39,7 +39,7 @@ PREDICTIONS = (
     "predict_quantiles",
     "predict_interval",
     "predict_uncertainty",
-    "sample_predictive",
+    "predict_samples",
     "sample_y",
     "transform",
     "perplexity",

@@ -50,7 +50,7 @@ def rare_category():
 
 def test_a_skewed_posterior_raises_a_warning_without_the_map(seed):
     """It has no iterations to raise, and says nothing of any."""
-    with pytest.warns(ConvergenceWarning, match=r"one-sided in x0 .*\. Use another engine\."):
+    with pytest.warns(ConvergenceWarning, match=r"one-sided in some .*\. Use another engine\."):
         infer(rare_category(), LaplaceDraws(one_sided=False, min_ess=0.0), random_state=seed)
 
 
@@ -66,7 +66,7 @@ def test_heavy_tails_or_light_ones_keep_few_weights(seed):
     target = LogDensity(
         lambda t: (-0.5 * t**2 - t**4).sum(axis=1), score=lambda t: -t - 4 * t**3, dim=5
     )
-    with pytest.warns(ConvergenceWarning, match=r"an effective sample of \d+% of the draws"):
+    with pytest.warns(ConvergenceWarning, match="effective sample of less than 50% of the draws"):
         infer(target, "laplace", random_state=seed)
 
 

@@ -135,7 +135,7 @@ def two_modes(distance):
 @pytest.mark.filterwarnings("ignore:KSDThinnedMCMC. the posterior is likely to be wrong")
 def test_chains_stuck_in_different_modes_are_reported(seed):
     start = np.where(np.arange(8) < 4, 8.0, -8.0)[:, None]
-    with pytest.warns(ConvergenceWarning, match=r"the largest R-hat is \d+\.\d+ \(above 1\.01\)"):
+    with pytest.warns(ConvergenceWarning, match=r"the largest R-hat is above 1\.01"):
         infer(two_modes(8.0), "ksd-mcmc", init=start, random_state=seed)
 
 
@@ -147,7 +147,7 @@ def test_chains_that_cross_between_modes_are_right(seed):
 
 
 def test_too_few_draws_are_reported(seed):
-    with pytest.warns(ConvergenceWarning, match=r"smallest effective sample size is \d+ \(below"):
+    with pytest.warns(ConvergenceWarning, match="smallest effective sample size is below 400"):
         infer(standard_normal(), KSDThinnedMCMC(n_draws=20, max_draws=20), random_state=seed)
 
 
@@ -180,7 +180,7 @@ def test_the_error_told_is_that_of_quantiles(rng):
 
 @pytest.mark.filterwarnings("ignore:KSDThinnedMCMC. the posterior is likely to be wrong")
 def test_points_too_few_to_carry_the_moments_are_reported(seed):
-    with pytest.warns(ConvergenceWarning, match="kept points miss the chains' moments"):
+    with pytest.warns(ConvergenceWarning, match="kept points miss the chains' means or"):
         infer(standard_normal(8), KSDThinnedMCMC(n_particles=4), random_state=seed)
 
 

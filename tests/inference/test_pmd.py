@@ -416,7 +416,7 @@ def test_a_step_size_outside_its_range_is_refused(size, rng):
 
 def test_too_small_a_power_is_reported(rng, seed):
     engine = PMD(max_iter=1, batch_size=50)
-    with pytest.warns(ConvergenceWarning, match=r"only a power of 0\.58 of the likelihood"):
+    with pytest.warns(ConvergenceWarning, match=r"less than a power of 0\.95 of the likelihood"):
         infer(logistic(rng), engine, random_state=seed)
 
 
@@ -586,9 +586,7 @@ def test_a_bandwidth_beyond_the_group_is_refused(rng):
 @pytest.mark.filterwarnings("ignore:PMD. the posterior is likely to be wrong")
 def test_prior_draws_that_are_only_weighted_degenerate_and_say_so(rng, seed):
     engine = PMD(200, init="prior", strategy="particles")
-    with pytest.warns(
-        ConvergenceWarning, match=r"the weights keep an effective sample of \d+ of 200"
-    ):
+    with pytest.warns(ConvergenceWarning, match="an effective sample of less than 10%"):
         infer(logistic(rng, n=400), engine, random_state=seed)
 
 

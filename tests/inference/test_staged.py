@@ -365,7 +365,7 @@ def test_the_number_of_jobs_does_not_change_a_stream(Estimator):
 # Early stopping.
 
 
-@pytest.mark.filterwarnings("ignore:.* than a constant does, by:UserWarning")
+@pytest.mark.filterwarnings("ignore:.* than a constant does:UserWarning")
 @every_estimator
 def test_epochs_are_those_that_were_made(Estimator):
     X, y = data(Estimator)

@@ -401,7 +401,7 @@ def test_nothing_is_matched_where_nothing_could_be_whitened(seed):
 @pytest.mark.parametrize("engine", [FWSS, LazyFWSS])
 def test_fewer_particles_than_coordinates_are_reported(engine, rng, seed):
     target, _, _ = gaussian(rng, 40)
-    with pytest.warns(ConvergenceWarning, match=r"deviations are about \d+% too small on average"):
+    with pytest.warns(ConvergenceWarning, match="deviations are too small on average"):
         infer(target, engine(30), random_state=seed)
 
 

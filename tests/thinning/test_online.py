@@ -472,7 +472,7 @@ def test_the_engine_does_not_repeat_the_guard(rng):
     assert_allclose(target.score(x), s, atol=1e-9)
     engine = KSDThinnedMCMC(n_particles=3, n_draws=50, max_draws=50, n_warmup=20)
     posterior = engine.run(target, rng, init=x[:8])
-    assert "miss the chains' moments" in posterior.diagnostics["message"]
+    assert "miss the chains' means or" in posterior.diagnostics["message"]
 
 
 def test_recalibrated_points_have_the_moments_of_the_stream(rng):
