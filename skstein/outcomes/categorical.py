@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import log_softmax, logsumexp
 
 from .._quantiles import weighted_quantile
-from .base import Canonical, Outcome
+from .base import Canonical, Outcome, summed, weighted
 
 _SMALL = 1e-3  # below it a probability loses digits as the complement of the other one
 _UNDERFLOW = 1e-290  # below it an average of probabilities loses digits to subnormal numbers
@@ -138,6 +138,22 @@ class Bernoulli(Canonical, ClassOutcome):
         p = self.cumulant_slope(eta)
         return p * (1 - p)
 
+    def terms(self, eta, y, weights, value, score):
+        with np.errstate(over="ignore"):
+            inverse = np.exp(eta[0])  # of the probability of the first class
+        inverse += 1.0
+        total = residual = None
+        if score:
+            residual = 1.0 / inverse
+            residual += y - 1.0
+            residual = weighted(residual, weights)[None]
+        if value:
+            total = eta[0] @ weighted(y, weights)
+            total -= summed(np.log(inverse, out=inverse), weights)
+            if not np.isfinite(total).all():
+                total, _ = super().terms(eta, y, weights, True, False)
+        return total, residual
+
 
 class Categorical(ClassOutcome):
     """More classes: softmax of a predictor for each.
@@ -162,12 +178,7 @@ class Categorical(ClassOutcome):
         return np.take_along_axis(eta, y, axis=0)[0] - self._log_normaliser(eta)
 
     def residual(self, eta, y):
-        return self._residual(eta, self._log_normaliser(eta), y)
-
-    def _residual(self, eta, normaliser, y):
-        residual = -np.exp(eta - normaliser)
-        residual[y, ..., np.arange(len(y))] += 1.0
-        return residual
+        return self.terms(eta, y, None, False, True)[1]
 
     def curvature(self, eta, y):
         eta = np.asarray(eta)
@@ -176,9 +187,15 @@ class Categorical(ClassOutcome):
 
     def terms(self, eta, y, weights, value, score):
         eta = np.asarray(eta)
-        normaliser = self._log_normaliser(eta)
-        observed = eta[y, :, np.arange(len(y))].T
-        return (
-            (observed - normaliser) @ weights if value else None,
-            self._residual(eta, normaliser, y) * weights if score else None,
-        )
+        top, rows = eta.max(axis=0), np.arange(len(y))
+        odds = np.exp(eta - top)
+        normaliser = odds.sum(axis=0)
+        total = residual = None
+        if value:
+            observed = eta[y, ..., rows].T
+            total = summed(observed - top - np.log(normaliser), weights)
+        if score:
+            odds /= -normaliser
+            odds[y, ..., rows] += 1.0
+            residual = weighted(odds, weights)
+        return total, residual
