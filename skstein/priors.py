@@ -371,7 +371,8 @@ class LogInverseGamma:
 def _each(scale, p):
     """``scale`` as an array of shape (p,): one a feature, repeated for each class."""
     # Asked for at every gradient: where there are few rows that costs as much as the rows do.
-    return _same(float(scale), p) if isinstance(scale, Real) else _tiled(scale, p)
+    number = isinstance(scale, (float, Real))  # a plain float is found out at once
+    return _same(float(scale), p) if number else _tiled(scale, p)
 
 
 @lru_cache

@@ -11,6 +11,7 @@ from .._quantiles import weighted_quantile
 from .base import Canonical, Outcome, summed, weighted
 
 _SMALL = 1e-3  # below it a probability loses digits as the complement of the other one
+_FACTORS = 8  # of which a product overflows only where predictors are 88 on average
 _UNDERFLOW = 1e-290  # below it an average of probabilities loses digits to subnormal numbers
 
 
@@ -139,19 +140,21 @@ class Bernoulli(Canonical, ClassOutcome):
         return p * (1 - p)
 
     def terms(self, eta, y, weights, value, score):
+        total = residual = None
         with np.errstate(over="ignore"):
             inverse = np.exp(eta[0])  # of the probability of the first class
-        inverse += 1.0
-        total = residual = None
-        if score:
-            residual = 1.0 / inverse
-            residual += y - 1.0
-            residual = weighted(residual, weights)[None]
-        if value:
-            total = eta[0] @ weighted(y, weights)
-            total -= summed(np.log(inverse, out=inverse), weights)
-            if not np.isfinite(total).all():
-                total, _ = super().terms(eta, y, weights, True, False)
+            inverse += 1.0
+            if score:
+                residual = 1.0 / inverse
+                residual += y - 1.0
+                residual = weighted(residual, weights)[None]
+            if value:
+                if weights is None:  # several factors have one logarithm
+                    first = np.arange(0, len(y), _FACTORS)
+                    inverse = np.multiply.reduceat(inverse, first, axis=-1)
+                total = eta[0] @ weighted(y, weights) - summed(np.log(inverse), weights)
+        if value and not np.isfinite(total).all():
+            total, _ = super().terms(eta, y, weights, True, False)
         return total, residual
 
 
