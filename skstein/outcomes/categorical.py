@@ -153,8 +153,8 @@ class Bernoulli(Canonical, ClassOutcome):
                     first = np.arange(0, len(y), _FACTORS)
                     inverse = np.multiply.reduceat(inverse, first, axis=-1)
                 total = eta[0] @ weighted(y, weights) - summed(np.log(inverse), weights)
-        if value and not np.isfinite(total).all():
-            total, _ = super().terms(eta, y, weights, True, False)
+                if not np.isfinite(total).all():
+                    total, _ = super().terms(eta, y, weights, True, False)
         return total, residual
 
 
