@@ -30,6 +30,8 @@ from sklearn.base import BaseEstimator
 
 from ._jit.stein import rbf_linear_drift
 
+_NUMBER = (float, numbers.Real)  # abstract classes take long to recognise a plain float
+
 __all__ = ["IMQ", "RBF", "Kernel", "Linear", "Sum", "resolve_kernel"]
 
 
@@ -210,7 +212,7 @@ class IMQ(_Radial):
         return _squared_scale("length_scale", self.length_scale, {"auto": 4.0 * dim}, '"auto"')
 
     def _beta(self):
-        if not isinstance(self.exponent, numbers.Real) or not self.exponent < 0:
+        if not isinstance(self.exponent, _NUMBER) or not self.exponent < 0:
             raise ValueError(f"exponent must be a negative number, got {self.exponent!r}.")
         return float(self.exponent)
 
@@ -256,7 +258,7 @@ class Linear(Kernel):
     def _c(self, dim):
         if _is_rule(self.scale, "dim"):
             return float(dim)
-        if not isinstance(self.scale, numbers.Real) or not 0 < self.scale < np.inf:
+        if not isinstance(self.scale, _NUMBER) or not 0 < self.scale < np.inf:
             raise ValueError(f'scale must be "dim" or a positive number, got {self.scale!r}.')
         return float(self.scale)
 
@@ -392,7 +394,7 @@ def _squared_scale(argument, value, rules, names):
     """Square of a scale given as a number, or the square that its rule prescribes."""
     if isinstance(value, str) and value in rules:
         return rules[value]
-    if not isinstance(value, numbers.Real) or not 0 < value < np.inf:
+    if not isinstance(value, _NUMBER) or not 0 < value < np.inf:
         raise ValueError(f"{argument} must be {names} or a positive number, got {value!r}.")
     return float(value) ** 2
 

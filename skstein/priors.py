@@ -12,6 +12,7 @@ the funnel that a coefficient and its own variance form. Their joint mode is a p
 are whitened with `conditional`, the normal prior of the expected precision.
 """
 
+from functools import lru_cache
 from numbers import Real
 
 import numpy as np
@@ -89,7 +90,8 @@ class Normal(Prior):
     def log_density(self, coef):
         """Normalised log density of each row of ``coef`` (m, p), shape (m,)."""
         scale = _each(self.scale, coef.shape[1])
-        standard = -0.5 * np.sum((coef / scale) ** 2, axis=1)
+        standard = coef / scale
+        standard = -0.5 * np.einsum("ij,ij->i", standard, standard)
         return standard - np.log(scale).sum() - 0.5 * coef.shape[1] * np.log(2 * np.pi)
 
     def score(self, coef):
@@ -368,6 +370,19 @@ class LogInverseGamma:
 
 def _each(scale, p):
     """``scale`` as an array of shape (p,): one a feature, repeated for each class."""
+    # Asked for at every gradient: where there are few rows that costs as much as the rows do.
+    number = isinstance(scale, (float, Real))  # a plain float is found out at once
+    return _same(float(scale), p) if number else _tiled(scale, p)
+
+
+@lru_cache
+def _same(scale, p):
+    each = _tiled(scale, p)
+    each.flags.writeable = False
+    return each
+
+
+def _tiled(scale, p):
     scale = np.asarray(scale, dtype=float)
     if scale.ndim > 1 or (scale.ndim == 1 and (not len(scale) or p % len(scale))):
         raise ValueError(

@@ -53,8 +53,13 @@ class Observed(Protocol):
     def curvature(self, eta: Any, y: Array, /) -> Array:
         """Negative second derivatives by pairs of heads at one point, (n_heads, n_heads, n)."""
 
-    def terms(self, eta: Any, y: Array, weights: Array, value: bool, score: bool, /) -> tuple:
-        """Weighted log density, summed over rows (m,), and weighted derivatives by the heads."""
+    def terms(
+        self, eta: Any, y: Array, weights: Array | None, value: bool, score: bool, /
+    ) -> tuple:
+        """Weighted log density, summed over rows (m,), and weighted derivatives by the heads.
+
+        Without ``weights`` all are 1.
+        """
 
 
 class WorkingTarget(Protocol):

@@ -57,6 +57,34 @@ def test_terms_are_weighted_sums(outcome, rng):
     assert_allclose(value, outcome.log_density(heads, y) @ weights, rtol=1e-12)
     assert_allclose(residual, np.multiply(outcome.residual(heads, y), weights), rtol=1e-12)
     assert outcome.terms(heads, y, weights, False, False) == (None, None)
+    ones = np.ones(len(y))
+    for bare, whole in zip(
+        outcome.terms(heads, y, None, True, True),
+        outcome.terms(heads, y, ones, True, True),
+        strict=True,
+    ):
+        assert_allclose(bare, whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["bernoulli", "categorical"])
+def test_sums_over_rows_hold_where_exponentials_overflow(name, weighted):
+    outcome = OUTCOMES[name]
+    eta = np.array([[-1e5, -800.0, -1.0, 2.0, 800.0, 1e5]])
+    heads = eta[None] * np.linspace(1.0, -1.0, outcome.n_predictors)[:, None, None]
+    weights = np.arange(1.0, 7.0) if weighted else None
+    for y in (np.zeros(6, dtype=int), np.ones(6, dtype=int)):
+        # Of two classes, or of three whose middle predictor is 0.
+        logits = np.vstack([np.zeros(6), eta]) if name == "bernoulli" else heads[:, 0]
+        logits = logits.astype(np.longdouble)
+        top = logits.max(axis=0)
+        log_proba = logits - top - np.log(np.exp(logits - top).sum(axis=0))
+        residual = (np.arange(len(logits))[:, None] == y) - np.exp(log_proba)
+        value, score = outcome.terms(heads, y, weights, True, True)
+        ones = np.ones(6) if weights is None else weights
+        assert_allclose(value, [log_proba[y[0]] @ ones], rtol=1e-12)
+        expected = (residual * ones)[-outcome.n_predictors :]
+        assert_allclose(score[:, 0], expected.astype(float), rtol=1e-12, atol=1e-14)
 
 
 @every_outcome

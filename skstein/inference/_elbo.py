@@ -55,14 +55,19 @@ def _normal_entropy(theta):
     half = m // 2
     if len(theta) * half <= d:
         return math.nan
-    whole, first, second = (
-        _half_log_det(part) for part in (theta, theta[:, :half], theta[:, half:])
+    (mean, first, n), (other_mean, second, k) = (
+        _scatter(part.reshape(-1, d)) for part in (theta[:, :half], theta[:, half:])
     )
+    gap = mean - other_mean
+    whole = first + second + (n * k / (n + k)) * np.outer(gap, gap)
+    covariances = np.stack([whole / (n + k - 1), first / (n - 1), second / (k - 1)])
+    log_dets = np.linalg.slogdet(covariances)[1]
     constant = 0.5 * d * (1.0 + math.log(2.0 * math.pi))
-    return constant + 2.0 * whole - 0.5 * (first + second)
+    return float(constant + log_dets @ [1.0, -0.25, -0.25])
 
 
-def _half_log_det(theta):
-    rows = theta.reshape(-1, theta.shape[2])
-    covariance = np.atleast_2d(np.cov(rows, rowvar=False))
-    return 0.5 * float(np.linalg.slogdet(covariance)[1])
+def _scatter(rows):
+    """Mean of the rows, the products of their deviations from it, summed, and their number."""
+    mean = rows.mean(axis=0)
+    centred = rows - mean
+    return mean, centred.T @ centred, len(rows)

@@ -37,7 +37,7 @@ class OnResiduals:
             self._moments.add(*state.chains)
             if self._moments.count % 2 == 0:
                 self._pool.offer(state)
-        self._worst, self._certain = self._moments.residuals()
+        self._worst = float(self._moments.residuals().max())
         self._rhat, self._rhat_distance = self._moments.rhat()
         return {"residual": self._worst, "rhat": self._rhat, "rhat_distance": self._rhat_distance}
 
@@ -76,7 +76,9 @@ class OnResiduals:
     def problems(self):
         """What is left undone by more than Monte-Carlo error, a list of str."""
         problems = []
-        if self._certain >= self._tol:
+        residuals = self._moments.residuals()
+        certain = np.where(residuals > 4.0 * self._moments.errors(), residuals, 0.0).max()
+        if certain >= self._tol:
             problems.append(f"a Stein residual above tol={self._tol:g} is left")
         if self._too_slow():
             problems.append(f"the particles move too slowly ({', '.join(self._too_slow())})")
@@ -144,20 +146,21 @@ class _StreamMoments:
         self.count += 1
 
     def residuals(self):
-        """The largest residual, and the largest one that is more than four standard errors.
+        """``|E g_j|`` and ``|1 + Cov(z_j, g_j)| / 2``, of shape (2, dim).
 
-        A residual is ``max(|E g_j|, |1 + Cov(z_j, g_j)| / 2)``. Both are infinite before the first
-        state, and 0 stands for none.
+        Infinite before the first state.
         """
         if not self.count:
-            return np.inf, np.inf
-        means = self._parts / self.count
-        theta, score, product = means.mean(axis=1)
-        root = np.sqrt(means.shape[1])
-        errors = np.stack([means[1].std(axis=0), 0.5 * means[2].std(axis=0)]) / root
-        residuals = np.stack([np.abs(score), 0.5 * np.abs(1.0 + product - theta * score)])
-        certain = np.where(residuals > 4.0 * errors, residuals, 0.0)
-        return float(residuals.max()), float(certain.max())
+            return np.full((2, 1), np.inf)
+        theta, score, product = self._parts.mean(axis=1) / self.count
+        return np.stack([np.abs(score), 0.5 * np.abs(1.0 + product - theta * score)])
+
+    def errors(self):
+        """Standard errors of the residuals, of shape (2, dim); 0 before the first state."""
+        if not self.count:
+            return np.zeros((2, 1))
+        scatter = self._parts[1:].std(axis=1) / self.count
+        return scatter * [[1.0], [0.5]] / np.sqrt(self._parts.shape[1])
 
     def rhat(self):
         """R-hat (Gelman & Rubin 1992), with particles as chains.

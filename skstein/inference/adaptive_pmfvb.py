@@ -157,7 +157,7 @@ class AdaptivePMFVB(Engine):
                 moves = rng.random((m, p)).argsort(axis=1) < size
                 point = np.where(moves, weights, weights.mean(axis=0))
             score = scale * target.weight_score(point, rows, precision, noise_precision)
-            require_finite(score, "the score", iteration, rounds.history.arrays())
+            require_finite(score, "the score", iteration, rounds.history)
             if self.drift:
                 score = score + self.drift * first / (second + _SMALL)
             drift = 0.5 * np.sqrt(step) * np.where(moves, score, 0.0)

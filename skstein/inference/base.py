@@ -241,15 +241,15 @@ def in_chunks(map, function, theta, n_rows):
     return np.concatenate(results)
 
 
-def require_finite(values, what, iteration, last):
-    """Raise when a run has diverged; ``last`` is kept on the error as ``history``."""
+def require_finite(values, what, iteration, history):
+    """Raise when a run has diverged; the arrays of its `History` are kept on the error."""
     bad = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
     if bad.any():
         error = FloatingPointError(
             f"{what} of particle {np.flatnonzero(bad)[0]} is not finite at iteration {iteration}; "
             "reduce learning_rate, use whiten=True, or check the log density there."
         )
-        vars(error)["history"] = last
+        vars(error)["history"] = history.arrays()
         raise error
 
 

@@ -181,7 +181,7 @@ class FWSS(Engine):
             else:
                 y = oracle.search_blocks(y, self.learning_rate, n_steps, rng, n_blocks, map)
             score = target.score(y)
-            require_finite(score, "the score", iteration, rounds.history.arrays())
+            require_finite(score, "the score", iteration, rounds.history)
             measure.put(i, y[0], score[0])
             if self.weights == "line-search" and new:
                 measure.search(i)

@@ -29,6 +29,7 @@ from .base import (
     COORDINATES,
     N_PARTICLES,
     Engine,
+    History,
     Rounds,
     automatic,
     require_finite,
@@ -120,7 +121,7 @@ class LazyFWSS(Engine):
             start = starting_particles(target, rng, n, init)
         store = svgd.run(target, rng, init=start, map=map).particles
         scores = target.score(store)
-        require_finite(scores, "the score", 0, {})
+        require_finite(scores, "the score", 0, History())
         kernel = (RBF() + Linear() if self.kernel is None else self.kernel).fixed(store)
         measure, used = SteinMeasure(n, store), np.zeros(n, dtype=bool)
 
@@ -142,7 +143,7 @@ class LazyFWSS(Engine):
                 n_calls += 1
                 y = self._oracle(target, kernel, measure, store[best : best + 1])
                 score = target.score(y)
-                require_finite(score, "the score", iteration, rounds.history.arrays())
+                require_finite(score, "the score", iteration, rounds.history)
                 enough = measure.gaps(y, score)[0] >= phi / self.accuracy
                 if enough:
                     store[best], scores[best] = y[0], score[0]

@@ -110,7 +110,7 @@ class SteinPoints(Engine):
         rounds = Rounds(n, current, callback)
         for iteration in range(1, n + 1):
             points, their_scores = self._propose(target, rng, chains, draws)
-            require_finite(their_scores, "the score", iteration, rounds.history.arrays())
+            require_finite(their_scores, "the score", iteration, rounds.history)
             if kernel is None:
                 kernel = (IMQ() if self.kernel is None else self.kernel).fixed(points)
 

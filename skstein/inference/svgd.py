@@ -98,7 +98,7 @@ class SVGD(Engine):
             rows = draw_rows(target, rng)
             scores = in_chunks(map, lambda part: target.score(part, rows), theta, target.n_rows)  # noqa: B023
             drift = kernel.fixed(theta).drift(theta, theta, scores)
-            require_finite(drift, "the drift", iteration, rounds.history.arrays())
+            require_finite(drift, "the drift", iteration, rounds.history)
             theta = theta + adam.step(drift)
             size, score = np.sqrt(np.mean(drift**2)), np.abs(scores.mean(axis=0)).max()
             if rounds.end(iteration, drift=size, score=score):

@@ -22,6 +22,16 @@ from .._crps import mixture_crps
 from .._quantiles import mixture_quantiles
 
 
+def summed(values, weights):
+    """The sum over rows, the last axis of ``values``; each has the weight 1 if there are none."""
+    return values.sum(axis=-1) if weights is None else values @ weights
+
+
+def weighted(values, weights):
+    """``values`` (..., n) times the weights of the rows, as they are if there are none."""
+    return values if weights is None else values * weights
+
+
 class Outcome:
     """Base class of outcomes.
 
@@ -85,13 +95,15 @@ class Outcome:
         Parameters
         ----------
         eta : sequence of ndarray of shape (m, n)
-        y, weights : ndarray of shape (n,)
+        y : ndarray of shape (n,)
+        weights : ndarray of shape (n,) or None
+            None where all are 1.
         value, score : bool
             Which of the two are wanted; a subclass may share work between them.
         """
         return (
-            self.log_density(eta, y) @ weights if value else None,
-            [part * weights for part in self.residual(eta, y)] if score else None,
+            summed(self.log_density(eta, y), weights) if value else None,
+            [weighted(part, weights) for part in self.residual(eta, y)] if score else None,
         )
 
     def log_density_by_particle(self, eta, y):
@@ -130,9 +142,10 @@ class Canonical:
     def terms(self, eta, y, weights, value, score):
         total = None
         if value:
-            total = eta[0] @ (y * weights) - self.cumulant(eta[0]) @ weights
-            total += np.sum(self.log_base(y) * weights)
-        return total, self.residual(eta, y) * weights if score else None
+            ones = np.ones(len(y)) if weights is None else weights
+            total = eta[0] @ (y * ones) - self.cumulant(eta[0]) @ ones
+            total += np.sum(self.log_base(y) * ones)
+        return total, weighted(self.residual(eta, y), weights) if score else None
 
 
 class NumericOutcome(Outcome):

@@ -8,9 +8,10 @@ import numpy as np
 from scipy.special import entr, log_softmax, logsumexp
 
 from .._quantiles import between, neighbours, weighted_quantile
-from .base import Canonical, Outcome
+from .base import Canonical, Outcome, summed, weighted
 
 _SMALL = 1e-3  # below it a probability loses digits as the complement of the other one
+_FACTORS = 8  # of which a product overflows only where predictors are 88 on average
 _UNDERFLOW = 1e-290  # below it an average of probabilities loses digits to subnormal numbers
 
 
@@ -153,6 +154,24 @@ class Bernoulli(Canonical, ClassOutcome):
         p = self.cumulant_slope(eta)
         return p * (1 - p)
 
+    def terms(self, eta, y, weights, value, score):
+        total = residual = None
+        with np.errstate(over="ignore"):
+            inverse = np.exp(eta[0])  # of the probability of the first class
+            inverse += 1.0
+            if score:
+                residual = 1.0 / inverse
+                residual += y - 1.0
+                residual = weighted(residual, weights)[None]
+            if value:
+                if weights is None:  # several factors have one logarithm
+                    first = np.arange(0, len(y), _FACTORS)
+                    inverse = np.multiply.reduceat(inverse, first, axis=-1)
+                total = eta[0] @ weighted(y, weights) - summed(np.log(inverse), weights)
+                if not np.isfinite(total).all():
+                    total, _ = super().terms(eta, y, weights, True, False)
+        return total, residual
+
 
 class Categorical(ClassOutcome):
     """More classes: softmax of a predictor for each.
@@ -177,12 +196,7 @@ class Categorical(ClassOutcome):
         return np.take_along_axis(eta, y, axis=0)[0] - self._log_normaliser(eta)
 
     def residual(self, eta, y):
-        return self._residual(eta, self._log_normaliser(eta), y)
-
-    def _residual(self, eta, normaliser, y):
-        residual = -np.exp(eta - normaliser)
-        residual[y, ..., np.arange(len(y))] += 1.0
-        return residual
+        return self.terms(eta, y, None, False, True)[1]
 
     def curvature(self, eta, y):
         eta = np.asarray(eta)
@@ -191,9 +205,15 @@ class Categorical(ClassOutcome):
 
     def terms(self, eta, y, weights, value, score):
         eta = np.asarray(eta)
-        normaliser = self._log_normaliser(eta)
-        observed = eta[y, :, np.arange(len(y))].T
-        return (
-            (observed - normaliser) @ weights if value else None,
-            self._residual(eta, normaliser, y) * weights if score else None,
-        )
+        top, rows = eta.max(axis=0), np.arange(len(y))
+        odds = np.exp(eta - top)
+        normaliser = odds.sum(axis=0)
+        total = residual = None
+        if value:
+            observed = eta[y, ..., rows].T
+            total = summed(observed - top - np.log(normaliser), weights)
+        if score:
+            odds /= -normaliser
+            odds[y, ..., rows] += 1.0
+            residual = weighted(odds, weights)
+        return total, residual

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, softmax
 
+from .base import summed, weighted
 from .categorical import ClassOutcome
 
 _FAR = 3.0  # beyond it log Phi nears 0 and the difference of two logarithms would lose its digits
@@ -72,8 +73,8 @@ class Probit(ClassOutcome):
         signed, signs = self._signed(eta, y)
         log_phi, ratio = log_phi_and_ratio(signed, value, score)
         return (
-            log_phi.sum(axis=0) @ weights if value else None,
-            ratio * (signs * weights) if score else None,
+            summed(log_phi.sum(axis=0), weights) if value else None,
+            ratio * weighted(signs, weights) if score else None,
         )
 
     def logits(self, eta):

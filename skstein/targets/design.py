@@ -38,7 +38,14 @@ def make_design(X, fit_intercept=True, center=None, scale=None):
 
 
 class DenseDesign:
-    """Standardised features with an intercept column, in one dense array."""
+    """Standardised features with an intercept column, in one dense array.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    bytes_per_row : int
+        What a block of rows has to keep in the cache between two products with it.
+    """
 
     def __init__(self, X, fit_intercept, center, scale):
         n, p = X.shape
@@ -48,6 +55,7 @@ class DenseDesign:
         np.subtract(X, center, out=body)
         body /= scale
         self.shape = self._columns.shape
+        self.bytes_per_row = self._columns.strides[0]
 
     def take(self, rows):
         """The design of some of the rows."""
@@ -79,6 +87,8 @@ class DenseDesign:
 
 class SparseDesign:
     """Sparse features, centred implicitly: ``X @ (w / s) - mu . (w / s)``, never densified."""
+
+    bytes_per_row = 0  # each product copies the block anyway: the fewer blocks, the better
 
     def __init__(self, X, fit_intercept, center, scale):
         self._X = scipy.sparse.csr_array(X, dtype=float)
