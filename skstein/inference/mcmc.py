@@ -156,7 +156,10 @@ class MCMC(Engine):
         if state is None:
             state = self._started(target, rng, sampler, getattr(init, "particles", init), map)
         most = max(self.n_draws, self.max_draws)
-        make_posterior = partial(self._posterior, state, target)
+
+        def make_posterior():
+            return self._posterior(state, target, self._diagnosed(state, target)[1])
+
         rounds = Rounds(state.n_iter + most, make_posterior, callback, state.history)
         done, more = 0, self.n_draws
         while more:
@@ -171,9 +174,10 @@ class MCMC(Engine):
                 numbers["acceptance"] = np.mean([result[3] for result in results])
                 if rounds.end(state.n_iter, **numbers):
                     break
-            more = 0 if rounds.stopped else min(self._wanted(state, target), most - done)
-        diagnostics, problems = self._diagnosed(state, target)
-        posterior = make_posterior()
+            diagnostics, problems = self._diagnosed(state, target)
+            wanted = self._wanted(state, diagnostics, problems)
+            more = 0 if rounds.stopped else min(wanted, most - done)
+        posterior = self._posterior(state, target, problems)
         posterior.state = state
         problems += _missed_moments(posterior, state, diagnostics)
         if problems:
@@ -203,9 +207,10 @@ class MCMC(Engine):
         """See the draws of a round; what of them goes into the history."""
         return {}
 
-    def _posterior(self, state, target):
+    def _posterior(self, state, target, problems):
         posterior = self._kept(state, target)
-        points = self._moved(posterior.particles, state, target)
+        # What has not met knows no moments.
+        points = None if problems else self._moved(posterior.particles, state, target)
         if points is not None:  # no draws any more, and their scores are others
             posterior.particles, posterior.scores = points, None
         posterior.history, posterior.n_iter = state.history.arrays(), state.n_iter
@@ -244,33 +249,29 @@ class MCMC(Engine):
     def _fixed(self):
         return {name: repr(getattr(self, name)) for name in self._kept_fixed}
 
-    _kept_fixed = ("sampler", "n_chains", "batch_size", "whiten", "one_sided")
+    _kept_fixed: tuple[str, ...] = ("sampler", "n_chains", "batch_size", "whiten", "one_sided")
 
-    def _wanted(self, state, target):
+    def _wanted(self, state, diagnostics, problems):
         """How many more draws of each chain it takes; 0 if there are enough."""
-        if not state.enough:
+        if not diagnostics:
             return 0
-        lacking = self._error(state, target).max() / self.max_mcse
+        lacking = diagnostics["mcse"].max() / self.max_mcse
         if lacking > 1.0:
             # Errors fall with the root of the number of draws.
             guess = int(min((lacking**2 - 1.0) * state.n_draws, self.max_draws))
             return -(-max(guess, self.n_draws // 3) // self._round) * self._round
-        return self.n_draws if self._diagnosed(state, target)[1] else 0
-
-    def _error(self, state, target):
-        """Monte-Carlo error by coordinate, that of quantiles in the measure of means."""
-        draws, scores = state.chained()
-        error = monte_carlo_errors(draws, None if target.stochastic else scores)
-        return np.maximum(error.mean, error.quantile / _OUTER)
+        return self.n_draws if problems else 0
 
     def _diagnosed(self, state, target):
         """R-hat, effective sample size and Monte-Carlo error by coordinate; what is wrong."""
-        if not state.enough:
+        if state.n_draws < _ENOUGH_DRAWS:
             few = f"stopped after {state.n_draws} draws of each chain, too few to judge"
             return {}, [few]
-        draws, _ = state.chained()
+        draws, scores = state.chained()
         rhat, size = split_rhat(draws), np.fmin(ess(draws), ess_tail(draws))
-        error = self._error(state, target)
+        error = monte_carlo_errors(draws, None if target.stochastic else scores)
+        # That of quantiles in the measure of means.
+        error = np.maximum(error.mean, error.quantile / _OUTER)
         problems = divergences(state.chains, draws)
         if not rhat.max() <= self.max_rhat:
             problems.append(f"the largest R-hat is above {self.max_rhat}")
@@ -300,10 +301,6 @@ class State:
     @property
     def n_iter(self):
         return self.n_warmup + self.n_draws
-
-    @property
-    def enough(self):
-        return self.n_draws >= _ENOUGH_DRAWS
 
     def chained(self):
         """Draws and scores, each of shape (n_chains, n_draws, dim)."""

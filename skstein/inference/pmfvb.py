@@ -278,7 +278,7 @@ class PMFVB(Engine):
             many = self.n_points is not None and self.n_points < len(pool)
             posterior = pool.thin(self.n_points) if many else pool
             posterior.n_iter = iteration
-            if one_block and exact and not self.early_stopping:
+            if one_block and exact and not self.early_stopping and not rule.problems():
                 moved = moved_to_moments(posterior.particles, target, pool.particles, pool.scores)
                 if moved is not None:
                     return ParticlePosterior(moved, n_iter=iteration)

@@ -317,7 +317,7 @@ def test_engines_are_resolved_by_name_or_cloned():
     resolved = resolve_engine(engine)
     assert resolved is not engine and resolved.max_iter == 7
     with pytest.raises(ValueError, match=r"'nuts' is unknown; use one of .*'ksd-mcmc'"):
-        resolve_engine("mcmc")
+        resolve_engine("nuts")
     with pytest.raises(TypeError, match=r"class SVGD; pass an instance: inference=SVGD\(\)"):
         resolve_engine(SVGD)
     with pytest.raises(TypeError, match="is no engine: it has no run method"):

@@ -283,6 +283,7 @@ def test_diagnostics_are_there_by_coordinate(seed):
     assert posterior.diagnostics["rhat"].max() <= 1.01
 
 
+@pytest.mark.filterwarnings("ignore:.*the posterior is likely to be wrong")
 def test_a_run_stopped_after_a_few_draws_says_so(rng):
     target = LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=2)
     engine = KSDThinnedMCMC(n_draws=20)
