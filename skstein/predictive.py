@@ -147,6 +147,29 @@ class Predictive(ABC):
         return self.quantiles(interval_ends(level))
 
     @abstractmethod
+    def sample_mean(self, n_samples, random_state=None):
+        """Draw means of the outcome, or class probabilities, from the posterior: without noise.
+
+        Each column comes from one particle, so it is a joint draw for all rows.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of draws.
+        random_state : int, RandomState instance or None, default=None
+            An int makes the draws reproducible.
+
+        Returns
+        -------
+        means : ndarray of shape (n, n_samples) or (n, n_classes, n_samples)
+            In units of y, nan where the outcome often has no inverse transform; or probabilities.
+
+        Raises
+        ------
+        ValueError
+            If ``n_samples`` is no positive integer.
+        """
+    @abstractmethod
     def samples(self, n_samples, random_state=None):
         """Draw labels or outcomes.
 
@@ -218,6 +241,9 @@ class _Direct(Predictive):
     def quantiles(self, q):
         return self.estimator.predict_quantiles(self.X, q)
 
+    def sample_mean(self, n_samples, random_state=None):
+        return self.estimator.sample_mean(self.X, n_samples, random_state)
+
     def samples(self, n_samples, random_state=None):
         return self.estimator.sample_predictive(self.X, n_samples, random_state)
 
@@ -240,6 +266,19 @@ class _Direct(Predictive):
                 f"TransformedTargetRegressor was fitted on {self.n_outcomes}."
             )
         return _TransformedOutcome(self, (transformer,))
+
+
+def with_likelihood(estimator, X, caller):
+    """As `predictive`, of what has a likelihood and one outcome; else ``caller`` refuses it."""
+    prediction = predictive(estimator, X)
+    if not isinstance(prediction, _Direct):
+        raise TypeError(
+            f"{caller} needs the likelihood of y, which is not known behind a "
+            "TransformedTargetRegressor; pass its regressor_, with the transformed y."
+        )
+    if prediction.n_outcomes > 1:
+        raise TypeError(f"{caller} needs a single outcome; fit one estimator an outcome.")
+    return prediction
 
 
 class _TransformedOutcome(Predictive):
@@ -273,6 +312,13 @@ class _TransformedOutcome(Predictive):
                 values = self._inverse(CubicSpline(_KNOTS, knots[rows], axis=1)(_SCORES))
                 result[rows] = weighted_quantile(values.T, _SCORE_WEIGHTS, q).T
         return result
+
+    def sample_mean(self, n_samples, random_state=None):
+        means = []
+        for _, heads, _ in self.direct.estimator._drawn_heads(self.direct.X, n_samples, random_state):
+            mass, mean, _ = self._particle_moments(heads)
+            means.append(np.where(mass >= 1.0 - _NEGLIGIBLE, mean, np.nan))
+        return np.concatenate(means)
 
     def samples(self, n_samples, random_state=None):
         return self._inverse(self.direct.samples(n_samples, random_state))

@@ -36,6 +36,7 @@ from .base import (
     Rounds,
     automatic,
     divergences,
+    kept_chains,
 )
 
 _CHAINS_TOGETHER = 4  # one batched piece of work; two and more pieces can run in parallel
@@ -193,6 +194,7 @@ class KSDThinnedMCMC(Engine):
                 _even(state, thinner.n_points), history=state.history.arrays(), n_iter=state.n_iter
             )
         posterior.state = state
+        posterior.chains = kept_chains(np.concatenate(state.draws, axis=1))
         posterior.diagnostics = diagnostics
         posterior.diagnostics["step_size"] = np.array([chain.step_size for chain in state.chains])
         posterior.converged = "message" not in posterior.diagnostics
