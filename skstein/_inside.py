@@ -1,4 +1,4 @@
-"""What stands inside a pipeline, a search or a transformed outcome, and what its features are called.
+"""What stands inside a pipeline, a search or a transformed outcome, and the names of its features.
 
 An estimator at the end of a pipeline is given arrays, and numbers their columns. The transformers
 before it know their names.

@@ -641,9 +641,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             particle, columns = particles[index], np.flatnonzero(chosen == index)
             values = particle.sample_values(len(columns), rng)
             for rows in row_batches(len(X), len(values) + values[0].size):
-                draws[rows, :, columns] = particle.sample(
-                    split, X[rows], values, rng, noisy=noisy
-                )
+                draws[rows, :, columns] = particle.sample(split, X[rows], values, rng, noisy=noisy)
         draws *= self._y_scale[:, None]
         draws += self._y_center[:, None]
         return _squeezed(draws, 1)

@@ -228,9 +228,10 @@ def compare(estimators, X, y, sample_weight=None):
     >>> from sklearn.pipeline import make_pipeline
     >>> from skstein import BayesianLinearRegression, compare
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-    >>> reg = BayesianLinearRegression("pmfvb", random_state=0)
-    >>> two = make_pipeline(make_column_transformer(("passthrough", ["bmi", "bp"])), reg)
-    >>> table = compare({"two": two.fit(X, y), "all": reg.fit(X, y)}, X, y)
+    >>> all = BayesianLinearRegression("pmfvb", random_state=0).fit(X, y)
+    >>> columns = make_column_transformer(("passthrough", ["bmi", "bp"]))
+    >>> two = make_pipeline(columns, BayesianLinearRegression("pmfvb", random_state=0)).fit(X, y)
+    >>> table = compare({"two": two, "all": all}, X, y)
     >>> table.index.tolist(), bool(table.loc["two", "elpd_diff"] > 4 * table.loc["two", "dse"])
     (['all', 'two'], True)
     """

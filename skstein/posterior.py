@@ -16,11 +16,10 @@ from .protocols import Array, Bijection
 from .targets.base import as_names
 from .targets.bijections import Chain
 
-
 # What stands beside the draws of a posterior without chains.
 _NO_CHAIN = (
-    "Particles of a posterior, taken by weight, and no draws of a chain: R-hat and effective sample "
-    "sizes computed from them have no meaning."
+    "Particles of a posterior, taken by weight, and not draws of a chain: R-hat and effective "
+    "sample sizes computed from them have no meaning."
 )
 _FEWEST_DRAWS = 4  # of a chain, for R-hat and effective sample sizes
 
@@ -302,11 +301,13 @@ class ParticlePosterior:
         levels = check_fractions(quantiles, "quantiles")
         mean = self.mean()
         table = {"mean": mean, "std": self.std()}
-        table |= {f"{100 * q:g}%": row for q, row in zip(levels, self.quantile(levels), strict=True)}
+        table |= {
+            f"{100 * q:g}%": row for q, row in zip(levels, self.quantile(levels), strict=True)
+        }
         if hdi is not None:
             (mass,) = check_fractions(hdi, "hdi")
-            ends = narrowest_interval(self.particles, self.weights, mass)
-            table |= {f"hdi{100 * mass:g}_{side}": end for side, end in zip(("lb", "ub"), ends)}
+            low, high = narrowest_interval(self.particles, self.weights, mass)
+            table |= {f"hdi{100 * mass:g}_lb": low, f"hdi{100 * mass:g}_ub": high}
         table["P(>0)"] = self.weights @ (self.particles > 0.0)
         if self.chains is not None and self.chains.shape[1] >= _FEWEST_DRAWS:
             gap = mean - self.chains.mean(axis=(0, 1))
@@ -340,7 +341,8 @@ class ParticlePosterior:
         -------
         xarray.DataTree or arviz.InferenceData
             With the groups ``posterior`` and, if log densities of the draws are known,
-            ``sample_stats`` (``lp``, unnormalised). Names such as ``"beta[0]"`` are gathered into one variable ``beta``.
+            ``sample_stats`` (``lp``, unnormalised). Names such as ``"beta[0]"`` are gathered into
+            one variable ``beta``.
 
         Raises
         ------

@@ -169,6 +169,7 @@ class Predictive(ABC):
         ValueError
             If ``n_samples`` is no positive integer.
         """
+
     @abstractmethod
     def samples(self, n_samples, random_state=None):
         """Draw labels or outcomes.
@@ -314,8 +315,8 @@ class _TransformedOutcome(Predictive):
         return result
 
     def sample_mean(self, n_samples, random_state=None):
-        means = []
-        for _, heads, _ in self.direct.estimator._drawn_heads(self.direct.X, n_samples, random_state):
+        estimator, means = self.direct.estimator, []
+        for _, heads, _ in estimator._drawn_heads(self.direct.X, n_samples, random_state):
             mass, mean, _ = self._particle_moments(heads)
             means.append(np.where(mass >= 1.0 - _NEGLIGIBLE, mean, np.nan))
         return np.concatenate(means)

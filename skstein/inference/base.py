@@ -274,7 +274,7 @@ def divergences(pieces, draws):
 
 
 def kept_chains(draws):
-    """``draws`` (n_chains, n_draws, dim) as a posterior keeps them; None where they are too many."""
+    """Draws (n_chains, n_draws, dim) as a posterior keeps them; None where they are too many."""
     return draws if draws.size <= _LONGEST_CHAINS else None
 
 

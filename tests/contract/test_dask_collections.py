@@ -39,6 +39,7 @@ PREDICTIONS = (
     "predict_quantiles",
     "predict_interval",
     "predict_uncertainty",
+    "sample_mean",
     "sample_predictive",
     "sample_y",
     "transform",
