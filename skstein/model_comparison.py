@@ -61,6 +61,8 @@ class LeaveOneOut:
         Score of each row: log density of its outcome given all others.
     pareto_k : ndarray of shape (n_samples,)
         Shape of the tail of its importance ratios.
+    bad_k : float
+        Share of the rows whose Pareto shape is above the threshold.
     """
 
     elpd: float
@@ -70,11 +72,7 @@ class LeaveOneOut:
     threshold: float
     pointwise: np.ndarray = field(repr=False)
     pareto_k: np.ndarray = field(repr=False)
-
-    @property
-    def bad_k(self):
-        """Share of the rows whose Pareto shape is above the threshold."""
-        return float(np.mean(~(self.pareto_k <= self.threshold)))
+    bad_k: float
 
 
 def loo(estimator, X, y, sample_weight=None):
@@ -161,14 +159,16 @@ def loo(estimator, X, y, sample_weight=None):
         seen = logsumexp(value + log_weights, axis=1) - logsumexp(log_weights)
         blocks.append(np.stack([logsumexp(value + left_out, axis=1), seen, k]))
     pointwise, seen, k = np.concatenate(blocks, axis=1)
+    threshold = float(min(1.0 - 1.0 / np.log10(n_draws), 0.7))
     result = LeaveOneOut(
         elpd=float(counts @ pointwise),
         se=_standard_error(pointwise, counts),
         p_loo=float(counts @ (seen - pointwise)),
         n_draws=n_draws,
-        threshold=float(min(1.0 - 1.0 / np.log10(n_draws), 0.7)),
+        threshold=threshold,
         pointwise=pointwise,
         pareto_k=k,
+        bad_k=float(np.average(~(k <= threshold), weights=counts)),
     )
     if result.bad_k:
         few = 'keep more particles (n_particles=1000), or fit with inference="pmfvb"'

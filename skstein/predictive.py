@@ -56,7 +56,7 @@ class Predictive(ABC):
     For a classifier it is about the probability of each class, which the posterior leaves
     uncertain; for a regressor about the outcome, in the units of the y that the outermost object
     was fitted on. Nothing is averaged over the posterior before a method is called, no result is
-    kept, and only `samples` draws random numbers.
+    kept, and only `samples` and `sample_mean` draw random numbers.
 
     Attributes
     ----------
@@ -416,8 +416,8 @@ def predictive(estimator, X):
     Returns
     -------
     Predictive
-        Its methods ``mean``, ``std``, ``quantiles``, ``interval``, ``samples`` and ``uncertainty``
-        give what the inner estimator's own methods give for the transformed X.
+        Its methods ``mean``, ``std``, ``quantiles``, ``interval``, ``samples``, ``sample_mean`` and
+        ``uncertainty`` give what the inner estimator's own methods give for the transformed X.
 
     Raises
     ------

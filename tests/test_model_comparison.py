@@ -153,6 +153,8 @@ def test_a_tail_of_one_value_is_left_alone():
     assert_allclose(k, 0.0)
 
 
+# ArviZ's own call.
+@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.sort_values")
 def test_a_table_of_models_is_that_of_arviz(regression):
     arviz = arviz_stats()
     models, X, y = regression
