@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -17,6 +17,7 @@ from skstein import (
     BayesianLogisticRegression,
     LatentDirichletAllocation,
     posterior_of,
+    predictive,
     to_arviz,
 )
 from skstein.inference import LaplaceDraws
@@ -96,6 +97,20 @@ def test_columns_without_names_keep_their_numbers(frame, columns, rng):
         assert posterior_of(pipeline).names[1:-1] == ("x0", "x1", "x2", "x3")
     numbers = frame[["width", "height"]].to_numpy()
     assert posterior_of(reg.fit(numbers, y)).names == reg.posterior_.names
+
+
+def test_arviz_data_need_no_names(rng):
+    """Behind a wrapper that `predictive` alone was taught."""
+
+    class Wrapper(MetaEstimatorMixin, BaseEstimator):
+        def __init__(self, inner):
+            self.inner = inner
+
+    predictive.register(Wrapper)(lambda wrapper, X: predictive(wrapper.inner, X))
+    X = rng.normal(size=(40, 2))
+    reg = BayesianLinearRegression(ENGINE, random_state=0).fit(X, X[:, 0])
+    data = to_arviz(Wrapper(reg), X)
+    assert_array_equal(data["posterior"]["x1"].values[0], reg.posterior_["x1"])
 
 
 def test_names_of_a_frame_stay_though_they_look_like_numbers(rng):
