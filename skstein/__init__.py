@@ -5,6 +5,7 @@ Particle Mean Field Variational Bayes, Frank-Wolfe Stein Sampling, Stein variati
 descent, or MCMC thinned by its kernel Stein discrepancy.
 """
 
+from ._inside import posterior_of
 from .checks import check_target
 from .decomposition import LatentDirichletAllocation
 from .gaussian_process import SparseGPRegressor
@@ -15,6 +16,7 @@ from .linear_model import (
     BayesianLogisticRegression,
     BayesianProbitRegression,
 )
+from .model_comparison import compare, loo
 from .neural_network import BayesianMLPClassifier, BayesianMLPRegressor
 from .posterior import ParticlePosterior
 from .predictive import predictive
@@ -35,7 +37,10 @@ __all__ = [
     "SparseGPRegressor",
     "StochasticVolatility",
     "check_target",
+    "compare",
     "infer",
+    "loo",
+    "posterior_of",
     "predictive",
     "to_arviz",
 ]

@@ -1,4 +1,6 @@
-"""Groups of draws as ArviZ wants them: the tree of ArviZ 1 (and arviz-base), or InferenceData.
+"""What other packages take: tables for pandas, and groups of draws for ArviZ.
+
+For ArviZ that is the tree of ArviZ 1 (and arviz-base), or InferenceData.
 
 ArviZ knows chains and draws, but no weights. Names such as ``"beta[0]"``, ``"beta[1]"`` become one
 variable ``beta``, with what stands in the brackets as its coordinate.
@@ -12,8 +14,28 @@ import numpy as np
 _CONTAINERS = ("auto", "datatree", "inferencedata")
 
 
+def as_table(names, columns):
+    """Columns, each with an entry for each of ``names``, as a frame of pandas.
+
+    Parameters
+    ----------
+    names : sequence of str
+    columns : dict of str to ndarray
+
+    Returns
+    -------
+    pandas.DataFrame, or dict of str to ndarray when pandas is not installed
+        With the names as index, or as column ``name``.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        return {"name": np.array(names), **columns}
+    return pd.DataFrame(columns, index=list(names))
+
+
 def variables_of(draws, names):
-    """Arrays of shape (1, n_draws, ...), dimensions and coordinates of draws (n_draws, dim)."""
+    """Arrays (n_chains, n_draws, ...), dimensions and coordinates of draws (..., dim)."""
     entries = {}
     for j, name in enumerate(names):
         match = re.fullmatch(r"(.+)\[([^\[\]]+)\]", name)
@@ -23,27 +45,29 @@ def variables_of(draws, names):
     for base, members in entries.items():
         columns, labels = zip(*members, strict=True)
         if None in labels and len(labels) > 1:  # "a" beside "a[0]"
-            variables.update({names[j]: draws[None, :, j] for j in columns})
+            variables.update({names[j]: draws[..., j] for j in columns})
         elif None in labels:
-            variables[base] = draws[None, :, columns[0]]
+            variables[base] = draws[..., columns[0]]
         else:
-            variables[base] = draws[None][:, :, list(columns)]
+            variables[base] = draws[..., list(columns)]
             dims[base] = [f"{base}_dim_0"]
             coords[f"{base}_dim_0"] = np.array(labels)
     return variables, dims, coords
 
 
-def make_container(groups, *, dims, coords, container):
+def make_container(groups, *, dims, coords, attrs, container):
     """What ArviZ works on.
 
     Parameters
     ----------
     groups : dict of str to dict of str to ndarray
-        Variables of each group, of shape (1, n_draws, ...), or (...) in "observed_data".
+        Variables of each group, (n_chains, n_draws, ...), or (...) in "observed_data".
     dims : dict of str to list of str
         Names of the further dimensions of a variable.
     coords : dict of str to array-like
         Values along a dimension.
+    attrs : dict of str to str
+        What is to stand beside the group "posterior".
     container : {"auto", "datatree", "inferencedata"}
 
     Returns
@@ -65,12 +89,12 @@ def make_container(groups, *, dims, coords, container):
     if older and container != "datatree":
         import arviz
 
-        return arviz.from_dict(**groups, dims=dims, coords=coords)
+        return arviz.from_dict(**groups, dims=dims, coords=coords, posterior_attrs=attrs)
     try:
         from arviz_base import from_dict
     except ImportError as error:
         raise ImportError("to_arviz needs ArviZ, or arviz-base alone: pip install arviz") from error
-    return from_dict(groups, dims=dims, coords=coords)
+    return from_dict(groups, dims=dims, coords=coords, attrs={"posterior": attrs})
 
 
 def _arviz_major():

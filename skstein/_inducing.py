@@ -198,13 +198,14 @@ class InducingPosterior:
         b = self._informed(a)
         return covariance + b.T @ b
 
-    def sample(self, split, X, v, rng):
-        """Draws of the outcome for draws of v; noise and e are drawn for every row on its own.
+    def sample(self, split, X, v, rng, *, noisy):
+        """Draws of the outcome, or of f, for draws of v; noise and e are those of a row alone.
 
         ``v`` has shape (M, n_targets, n_samples), the result (n, n_targets, n_samples).
         """
         a = self.projected(split, X)
-        spread = np.sqrt(self._variances(split, X, 0.0, a, "fitc")[0])[:, None, None]
+        outcome, process = self._variances(split, X, 0.0, a, "fitc")
+        spread = np.sqrt(outcome if noisy else process)[:, None, None]
         return np.tensordot(a, v, (0, 0)) + spread * rng.standard_normal((len(X), *v.shape[1:]))
 
     def sample_values(self, n_samples, rng):

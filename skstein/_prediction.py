@@ -30,6 +30,7 @@ class PredictsOutcomes:
     """
 
     _n_outputs = 1  # numbers that one particle predicts for one row
+    _rows_independent = True  # given a particle, so that their likelihood is a product
 
     def log_predictive(self, X, y):
         """Logarithm of the density, or probability, of each observed outcome.
@@ -125,6 +126,39 @@ class PredictsOutcomes:
         draws = self._over_rows(X, lambda heads, w: self._outcome.sample(heads, rng), theta)
         return self._labelled(draws)
 
+    def sample_mean(self, X, n_samples=1, random_state=None):
+        """Draw means of the outcome, or class probabilities, from the posterior: without noise.
+
+        Each column comes from one particle, so it is a joint draw for all rows: a regression line,
+        say. Over the columns it varies by what the posterior leaves open, and not by noise.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples_X, n_features)
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int, RandomState instance or None, default=None
+
+        Returns
+        -------
+        means : ndarray of shape (n_samples_X, n_samples) or (n_samples_X, n_classes, n_samples)
+            In units of y, of several outcomes (n_samples_X, n_targets, n_samples); or probabilities
+            in the order of ``classes_``.
+
+        Raises
+        ------
+        ValueError
+            If ``n_samples`` is not a positive integer.
+
+        See Also
+        --------
+        predict_samples : Draws of the outcome itself.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            drawn = self._drawn_heads(X, n_samples, random_state)
+            means = _without_overflow([self._outcome.expected(heads) for _, heads, _ in drawn])
+        return np.moveaxis(means, 1, -1) if self._outcome.has_classes else means
+
     def predict_uncertainty(self, X):
         """Uncertainty of the prediction: noise of the outcome, and ignorance of the model.
 
@@ -175,6 +209,11 @@ class PredictsOutcomes:
         with one_thread():
             for rows in blocks:
                 yield rows, self._heads(X[rows], theta), weights
+
+    def _drawn_heads(self, X, n_samples, random_state):
+        """As `_row_noises`, of ``n_samples`` draws from the posterior."""
+        check_is_fitted(self)
+        return self._row_heads(X, self.posterior_.sample(n_samples, random_state))
 
     def _row_noises(self, X):
         """As `_row_heads`, of components so fine that all that is left is noise of the outcome."""

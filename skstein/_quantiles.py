@@ -4,6 +4,8 @@ import numpy as np
 
 from ._blocks import row_blocks
 
+_ROUNDING = 1e-12  # of sums of weights
+
 
 def weighted_quantile(values, weights, q):
     """Quantiles of weighted points, by linear interpolation of the mid-point distribution function.
@@ -83,6 +85,45 @@ def between(low, high, place):
         value = low + place * step
         value = np.where(np.isnan(value), high - (1.0 - place) * step, value)
     return np.where((place == 0.0) | (low == high), low, value)
+
+
+def narrowest_interval(values, weights, mass):
+    """The narrowest interval between two quantiles of weighted points, ``mass`` apart.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m, d)
+    weights : ndarray of shape (m,)
+        Non-negative, summing to 1.
+    mass : float
+        Probability of the interval.
+
+    Returns
+    -------
+    ndarray of shape (2, d)
+        Lower and upper ends; the range of the points where they have too few for the mass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein._quantiles import narrowest_interval
+    >>> narrowest_interval(np.array([[0.0], [5.0], [6.0], [7.0]]), np.full(4, 0.25), 0.5).ravel()
+    array([5., 7.])
+    """
+    values, weights = values[weights > 0.0], weights[weights > 0.0]
+    result = np.empty((2, values.shape[1]))
+    for j, column in enumerate(values.T):
+        order = np.argsort(column, kind="stable")
+        ordered, share = column[order], weights[order]
+        middle = np.cumsum(share) - 0.5 * share
+        # The width is linear between these places, where one of the ends meets a point.
+        start = np.concatenate([middle, middle - mass])
+        start = start[(start >= middle[0] - _ROUNDING) & (start + mass <= middle[-1] + _ROUNDING)]
+        start = start if len(start) else middle[:1]
+        low, high = (np.interp(place, middle, ordered) for place in (start, start + mass))
+        best = np.argmin(high - low)
+        result[:, j] = low[best], high[best]
+    return result
 
 
 def mixture_quantiles(cdf, ppf, q, *, discrete):

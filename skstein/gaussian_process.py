@@ -177,6 +177,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
     """
 
     _named_parameters = {}
+    _rows_independent = False
 
     _parameter_constraints = {
         **BayesianEstimator._parameter_constraints,
@@ -626,6 +627,10 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         ValueError
             If ``n_samples`` is no positive integer.
         """
+        return self._drawn(X, n_samples, random_state, noisy=True)
+
+    def _drawn(self, X, n_samples, random_state, noisy):
+        """Draws of the outcomes, or of the processes without their noise, in units of y."""
         check_is_fitted(self, "posterior_")
         X = self._validated(X)
         n_samples = check_count(n_samples, "n_samples")
@@ -637,7 +642,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             particle, columns = particles[index], np.flatnonzero(chosen == index)
             values = particle.sample_values(len(columns), rng)
             for rows in row_batches(len(X), len(values) + values[0].size):
-                draws[rows, :, columns] = particle.sample(split, X[rows], values, rng)
+                draws[rows, :, columns] = particle.sample(split, X[rows], values, rng, noisy=noisy)
         draws *= self._y_scale[:, None]
         draws += self._y_center[:, None]
         return _squeezed(draws, 1)
@@ -672,6 +677,12 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             means = self._y_center[:, None] + self._y_scale[:, None] * means
             variances = self._y_scale[:, None] ** 2 * variances
             yield rows, (_squeezed(means, 1), _squeezed(variances, 1)), weights
+
+    def _drawn_heads(self, X, n_samples, random_state):
+        draws = self._drawn(X, n_samples, random_state, noisy=False)
+        with np.errstate(divide="ignore"):
+            log_noise = np.log(_squeezed(self._noise(self._validated(X))))
+        yield slice(None), (draws, log_noise[..., None]), None
 
     def _row_noises(self, X):
         # The process itself is averaged over as well, by quadrature: only its noise is left.

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 
 from ._containers import make_container
+from ._inside import inside, named_posterior
 from ._random import as_generator
-from .predictive import predictive
+from .predictive import with_likelihood
 
 __all__ = ["to_arviz"]
 
@@ -26,8 +27,9 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
     y : array-like of shape (n_samples,), default=None
         Their outcomes; without them there are no groups ``log_likelihood`` and ``observed_data``.
     n_draws : int, default=None
-        Number of draws, by default that of the particles. See `ParticlePosterior.to_arviz` for what
-        becomes of weights.
+        Number of draws to make of the particles. By default all draws of the chains where the
+        posterior has them, which takes 16 bytes a draw and row; else as many as there are
+        particles. See `ParticlePosterior.to_arviz`, also for what becomes of weights.
     random_state : int, RandomState instance or None, default=None
         Of the outcomes that are drawn.
     container : {"auto", "datatree", "inferencedata"}, default="auto"
@@ -36,8 +38,9 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
     Returns
     -------
     xarray.DataTree or arviz.InferenceData
-        With the groups ``posterior``, ``sample_stats``, ``posterior_predictive``,
-        ``log_likelihood`` and ``observed_data``. The outcome is the variable ``y`` along the
+        With the groups ``posterior``, ``posterior_predictive``, ``log_likelihood`` and
+        ``observed_data``, and of particles ``sample_stats``. Coordinates have the names of
+        `posterior_of`. The outcome is the variable ``y`` along the
         dimension ``row``; of a classifier, it is the position of the class in ``classes_``.
 
     Raises
@@ -50,10 +53,9 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
     ImportError
         If the container needs a package that is not installed.
 
-    Notes
-    -----
-    Leave-one-out scores are importance sampling, whose tails a hundred points cannot show: fit with
-    ``inference="pmfvb"``, or with ``KSDThinnedMCMC(n_particles=1000)``, before comparing models.
+    See Also
+    --------
+    skstein.loo : Leave-one-out scores without ArviZ.
 
     Examples
     --------
@@ -66,29 +68,35 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
     >>> round(loo(data).p)  # effective number of parameters
     11
     """
-    prediction = predictive(estimator, X)
-    inner = getattr(prediction, "estimator", None)
-    if inner is None:
-        raise TypeError(
-            "to_arviz needs the likelihood of y, which is not known behind a "
-            "TransformedTargetRegressor; pass its regressor_, with the transformed y."
-        )
-    if prediction.n_outcomes > 1:
-        raise TypeError("to_arviz needs a single outcome; fit one estimator an outcome.")
-    rng, outcome = as_generator(random_state), prediction.outcome
-    groups, dims, coords, chosen = inner.posterior_._arviz_groups(n_draws)
+    prediction = with_likelihood(estimator, X, "to_arviz")
+    inner, rng, outcome = prediction.estimator, as_generator(random_state), prediction.outcome
+    try:
+        found, names = inside(estimator)
+    except TypeError:  # behind a wrapper that `predictive` alone was taught
+        found = names = None
+    posterior = named_posterior(inner, names if found is inner else None)
+    groups, layout, chosen = posterior._arviz_groups(n_draws)
+    theta, n_chains = None, 1
+    if chosen is None:
+        theta, n_chains = posterior.chains.reshape(-1, len(posterior.names)), len(posterior.chains)
+        chosen = slice(None)
     if y is not None:
         y = inner._observed(y)
         check_consistent_length(prediction.X, y)
     drawn, log_likelihood = [], []
-    for rows, heads, _ in inner._row_heads(prediction.X):
+    for rows, heads, _ in inner._row_heads(prediction.X, theta):
         heads = [head[..., chosen] for head in np.broadcast_arrays(*heads)]
         drawn.append(outcome.sample(heads, rng))
         if y is not None:
             log_likelihood.append(outcome.log_density_by_particle(heads, y[rows]))
-    groups["posterior_predictive"] = {"y": np.concatenate(drawn).T[None]}
+
+    def by_chain(blocks):
+        by_draw = np.concatenate(blocks).T
+        return {"y": by_draw.reshape(n_chains, -1, by_draw.shape[1])}
+
+    groups["posterior_predictive"] = by_chain(drawn)
     if y is not None:
-        groups["log_likelihood"] = {"y": np.concatenate(log_likelihood).T[None]}
+        groups["log_likelihood"] = by_chain(log_likelihood)
         groups["observed_data"] = {"y": y}
-    dims["y"] = ["row"]
-    return make_container(groups, dims=dims, coords=coords, container=container)
+    layout["dims"]["y"] = ["row"]
+    return make_container(groups, **layout, container=container)

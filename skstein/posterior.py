@@ -6,15 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from ._containers import make_container, variables_of
+from ._containers import as_table, make_container, variables_of
 from ._probe import Probe
-from ._quantiles import weighted_quantile
+from ._quantiles import narrowest_interval, weighted_quantile
 from ._random import as_generator
-from ._validation import check_count
+from ._validation import check_count, check_fractions
+from .diagnostics import ess, ess_tail, mcse_mean, split_rhat
 from .metrics import ksd
 from .protocols import Array, Bijection
 from .targets.base import as_names
 from .targets.bijections import Chain
+
+# What stands beside the draws of a posterior without chains.
+_NO_CHAIN = (
+    "Particles of a posterior, taken by weight, and not draws of a chain: R-hat and effective "
+    "sample sizes computed from them have no meaning."
+)
+_FEWEST_DRAWS = 4  # of a chain, for R-hat and effective sample sizes
 
 
 class ParticlePosterior:
@@ -43,6 +51,11 @@ class ParticlePosterior:
         From whitened coordinates to these; `ksd` and `thin` use it.
     state : object, default=None
         What the engine that made it needs to go on from here; None if particles are enough.
+    chains : ndarray of shape (n_chains, n_draws, dim), default=None
+        Draws of the Markov chains that the particles stand for, in the coordinates of the
+        particles; None where there are no chains, or they are too long to keep. `summary`,
+        `to_arviz` and `skstein.loo` use them. Set it to None to make a saved posterior smaller:
+        chains take 8 bytes a number.
 
     Examples
     --------
@@ -51,10 +64,13 @@ class ParticlePosterior:
     >>> posterior = ParticlePosterior(np.array([[0.0], [2.0]]), names=["slope"])
     >>> posterior.mean(), posterior.std()
     (array([1.]), array([1.]))
+    >>> posterior["slope"]
+    array([0., 2.])
     """
 
     # A few log densities, by which a warm start knows the target where `log_densities` is None.
     _probe: Probe | None = None
+    chains: Array | None = None  # of posteriors that were pickled without
 
     def __init__(
         self,
@@ -70,6 +86,7 @@ class ParticlePosterior:
         converged: bool = True,
         whitening: Bijection | None = None,
         state: Any = None,
+        chains: Array | None = None,
     ):
         self.particles = np.ascontiguousarray(particles, dtype=float)
         m, dim = self.particles.shape
@@ -85,6 +102,7 @@ class ParticlePosterior:
         self.converged = converged
         self.whitening = whitening
         self.state = state
+        self.chains = chains
 
     def __repr__(self):
         m, dim = self.particles.shape
@@ -92,6 +110,15 @@ class ParticlePosterior:
 
     def __len__(self):
         return len(self.particles)
+
+    def __getitem__(self, name: str) -> Array:
+        """The particles' values of the coordinate of that name, shape (m,)."""
+        if name not in self.names:
+            more = ", ..." if len(self.names) > 10 else ""
+            raise KeyError(
+                f"no coordinate is called {name!r}; there are {', '.join(self.names[:10])}{more}."
+            )
+        return self.particles[:, self.names.index(name)]
 
     def mean(self) -> Array:
         """Posterior mean, shape (dim,)."""
@@ -223,34 +250,90 @@ class ParticlePosterior:
         points, scores = self.whitening.inverse(self.particles), np.asarray(self.scores)
         return points, self.whitening.pull_score(points, scores)
 
-    def summary(self):
-        """Mean, standard deviation and quantiles of each coordinate.
+    def summary(self, quantiles=(0.05, 0.5, 0.95), *, hdi=None):
+        """A table of the coordinates, with the Monte Carlo error where chains are known.
+
+        Parameters
+        ----------
+        quantiles : float or array-like of shape (k,), default=(0.05, 0.5, 0.95)
+            Probabilities in [0, 1].
+        hdi : float, default=None
+            Probability of the highest density interval, the narrowest one, if there is to be one.
 
         Returns
         -------
         pandas.DataFrame, or dict of str to ndarray when pandas is not installed
-            Columns ``mean``, ``std``, ``5%``, ``50%``, ``95%``; one row a coordinate.
+            One row a coordinate, in their order, by name (``summary().loc["bmi"]``). Columns:
+
+            - ``mean`` and ``std``;
+            - a quantile each, such as ``5%``;
+            - ``hdi90_lb`` and ``hdi90_ub``, the ends of the interval for ``hdi=0.9``;
+            - ``P(>0)``, the probability that the coordinate is positive, in steps of a particle's
+              weight;
+            - only where the posterior has ``chains``: ``mcse_mean``, the Monte Carlo standard error
+              of the mean; ``ess_bulk`` and ``ess_tail``, the effective sample sizes of the chains;
+              ``rhat``, which should be below 1.01.
+
+        Raises
+        ------
+        ValueError
+            If a probability leaves [0, 1].
+
+        Notes
+        -----
+        ``mcse_mean`` joins the error of the chains' mean and what separates it from the mean of the
+        particles. It bounds the error from above where an engine has improved on the chains' mean
+        by control variates. Particles that are not draws have no such error that could be told from
+        them; how engines judge them is in ``diagnostics``.
+
+        References
+        ----------
+        Vehtari et al. (2021), whose estimates :mod:`skstein.diagnostics` has.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skstein import ParticlePosterior
+        >>> slopes = np.random.default_rng(0).normal(1.0, 2.0, size=(1000, 1))
+        >>> posterior = ParticlePosterior(slopes, names=["slope"])
+        >>> list(posterior.summary([0.025, 0.975], hdi=0.9))
+        ['mean', 'std', '2.5%', '97.5%', 'hdi90_lb', 'hdi90_ub', 'P(>0)']
         """
-        low, median, high = self.quantile([0.05, 0.5, 0.95])
-        table = {"mean": self.mean(), "std": self.std(), "5%": low, "50%": median, "95%": high}
-        try:
-            import pandas as pd
-        except ImportError:
-            return {"name": np.array(self.names), **table}
-        return pd.DataFrame(table, index=list(self.names))
+        levels = check_fractions(quantiles, "quantiles")
+        mean = self.mean()
+        table = {"mean": mean, "std": self.std()}
+        table |= {
+            f"{100 * q:g}%": row for q, row in zip(levels, self.quantile(levels), strict=True)
+        }
+        if hdi is not None:
+            (mass,) = check_fractions(hdi, "hdi")
+            low, high = narrowest_interval(self.particles, self.weights, mass)
+            table |= {f"hdi{100 * mass:g}_lb": low, f"hdi{100 * mass:g}_ub": high}
+        table["P(>0)"] = self.weights @ (self.particles > 0.0)
+        if self.chains is not None and self.chains.shape[1] >= _FEWEST_DRAWS:
+            gap = mean - self.chains.mean(axis=(0, 1))
+            table["mcse_mean"] = np.hypot(mcse_mean(self.chains), gap)
+            table["ess_bulk"], table["ess_tail"] = ess(self.chains), ess_tail(self.chains)
+            table["rhat"] = split_rhat(self.chains)
+        return as_table(self.names, table)
 
     def to_arviz(self, *, n_draws=None, container="auto"):
-        """The posterior as ArviZ data: draws of equal weight, as one chain.
+        """The posterior as ArviZ data: its chains, or draws of equal weight.
 
-        ArviZ knows no weights. Particles whose weights differ are repeated and left out so that
-        each of them appears within one of ``n_draws`` times its weight, as in `thin`; particles of
-        equal weight are taken as they are. Particles are no chain: R-hat and effective sample sizes
-        that ArviZ computes of them have no meaning; those of the fit are in ``diagnostics``.
+        Where the posterior has ``chains``, they are what ArviZ gets, and its R-hat and effective
+        sample sizes are those of the fit.
+
+        Otherwise, and with ``n_draws``, it gets the particles as one chain. ArviZ knows no weights:
+        particles whose weights differ are repeated and left out so that each of them appears within
+        one of ``n_draws`` times its weight, as in `thin`; particles of equal weight are taken as
+        they are. They are not a chain: R-hat and effective sample sizes that ArviZ computes of them
+        have no meaning, and the ``comment`` in the group's ``attrs`` says so.
 
         Parameters
         ----------
         n_draws : int, default=None
-            Number of draws, by default that of the particles; more make the weights finer.
+            Number of draws to make of the particles; more make the weights finer. By default all
+            draws of the chains, or without chains as many as there are particles.
         container : {"auto", "datatree", "inferencedata"}, default="auto"
             "datatree": the tree of ArviZ 1, which needs ArviZ 1 or ``arviz-base``.
             "inferencedata": the container of ArviZ below 1. "auto": that of the installed ArviZ.
@@ -258,8 +341,9 @@ class ParticlePosterior:
         Returns
         -------
         xarray.DataTree or arviz.InferenceData
-            With the groups ``posterior`` and, if log densities are known, ``sample_stats`` (``lp``,
-            unnormalised). Names such as ``"beta[0]"`` are gathered into one variable ``beta``.
+            With the groups ``posterior`` and, if log densities of the draws are known,
+            ``sample_stats`` (``lp``, unnormalised). Names such as ``"beta[0]"`` are gathered into
+            one variable ``beta``.
 
         Raises
         ------
@@ -280,20 +364,27 @@ class ParticlePosterior:
         >>> posterior.to_arviz()["posterior"]["beta"].shape
         (1, 2, 2)
         """
-        groups, dims, coords, _ = self._arviz_groups(n_draws)
-        return make_container(groups, dims=dims, coords=coords, container=container)
+        groups, layout, _ = self._arviz_groups(n_draws)
+        return make_container(groups, **layout, container=container)
 
     def _arviz_groups(self, n_draws):
-        """Groups, dimensions and coordinates for ArviZ, and which particles are the draws."""
-        n_draws = len(self) if n_draws is None else n_draws
-        if n_draws < 1:
-            raise ValueError(f"n_draws must be at least 1, got {n_draws}.")
-        chosen = self._evenly_chosen(n_draws)
-        variables, dims, coords = variables_of(self.particles[chosen], self.names)
-        groups = {"posterior": variables}
-        if self.log_densities is not None:
-            groups["sample_stats"] = {"lp": self.log_densities[None, chosen]}
-        return groups, dims, coords, chosen
+        """Groups for ArviZ, the layout of their variables, and which particles are the draws.
+
+        The latter is None where the draws are those of the chains.
+        """
+        groups, comment, chosen = {}, {}, None
+        if self.chains is not None and n_draws is None:
+            draws = self.chains
+        else:
+            n_draws = len(self) if n_draws is None else n_draws
+            if n_draws < 1:
+                raise ValueError(f"n_draws must be at least 1, got {n_draws}.")
+            chosen = self._evenly_chosen(n_draws)
+            draws, comment = self.particles[None, chosen], {"comment": _NO_CHAIN}
+            if self.log_densities is not None:
+                groups["sample_stats"] = {"lp": self.log_densities[None, chosen]}
+        groups["posterior"], dims, coords = variables_of(draws, self.names)
+        return groups, {"dims": dims, "coords": coords, "attrs": comment}, chosen
 
     def _evenly_chosen(self, n):
         """Positions of n particles, each within one of n times its weight; systematic."""
@@ -308,8 +399,12 @@ class ParticlePosterior:
             log_densities = log_densities - bijection.log_det(self.particles)
         if scores is not None:
             scores = bijection.push_score(self.particles, scores)
+        chains = self.chains
+        if chains is not None:
+            chains = bijection.forward(chains.reshape(-1, chains.shape[2])).reshape(chains.shape)
         return self._with(
             particles=bijection.forward(self.particles),
+            chains=chains,
             names=self.names if names is None else as_names(names, self.particles.shape[1]),
             log_densities=log_densities,
             scores=scores,

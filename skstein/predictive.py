@@ -70,7 +70,7 @@ class Predictive(ABC):
     For a classifier it is about the probability of each class, which the posterior leaves
     uncertain; for a regressor about the outcome, in the units of the y that the outermost object
     was fitted on. Nothing is averaged over the posterior before a method is called, no result is
-    kept, and only `samples` draws random numbers.
+    kept, and only `samples` and `sample_mean` draw random numbers.
 
     Attributes
     ----------
@@ -207,6 +207,30 @@ class Predictive(ABC):
         """
 
     @abstractmethod
+    def sample_mean(self, n_samples, random_state=None):
+        """Draw means of the outcome, or class probabilities, from the posterior: without noise.
+
+        Each column comes from one particle, so it is a joint draw for all rows.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of draws.
+        random_state : int, RandomState instance or None, default=None
+            An int makes the draws reproducible.
+
+        Returns
+        -------
+        means : ndarray of shape (n, n_samples) or (n, n_classes, n_samples)
+            In units of y, nan where the outcome often has no inverse transform; or probabilities.
+
+        Raises
+        ------
+        ValueError
+            If ``n_samples`` is no positive integer.
+        """
+
+    @abstractmethod
     def samples(self, n_samples=1, random_state=None):
         """Draw labels or outcomes.
 
@@ -296,6 +320,9 @@ class _Direct(Predictive):
             )
         return self.estimator._scores(self.X, y, self.outcome.crps)
 
+    def sample_mean(self, n_samples, random_state=None):
+        return self.estimator.sample_mean(self.X, n_samples, random_state)
+
     def samples(self, n_samples=1, random_state=None):
         return self.estimator.predict_samples(self.X, n_samples, random_state)
 
@@ -318,6 +345,19 @@ class _Direct(Predictive):
                 f"TransformedTargetRegressor was fitted on {self.n_outcomes}."
             )
         return _TransformedOutcome(self, (transformer,))
+
+
+def with_likelihood(estimator, X, caller):
+    """As `predictive`, of what has a likelihood and one outcome; else ``caller`` refuses it."""
+    prediction = predictive(estimator, X)
+    if not isinstance(prediction, _Direct):
+        raise TypeError(
+            f"{caller} needs the likelihood of y, which is not known behind a "
+            "TransformedTargetRegressor; pass its regressor_, with the transformed y."
+        )
+    if prediction.n_outcomes > 1:
+        raise TypeError(f"{caller} needs a single outcome; fit one estimator an outcome.")
+    return prediction
 
 
 class _TransformedOutcome(Predictive):
@@ -392,6 +432,13 @@ class _TransformedOutcome(Predictive):
             shares /= np.where(defined >= 1.0 - _NEGLIGIBLE, defined, np.nan)
             blocks.append(crps_of_points(y[rows], values, shares))
         return np.concatenate(blocks)
+
+    def sample_mean(self, n_samples, random_state=None):
+        estimator, means = self.direct.estimator, []
+        for _, heads, _ in estimator._drawn_heads(self.direct.X, n_samples, random_state):
+            mass, mean, _ = self._particle_moments(heads)
+            means.append(np.where(mass >= 1.0 - _NEGLIGIBLE, mean, np.nan))
+        return np.concatenate(means)
 
     def samples(self, n_samples=1, random_state=None):
         return self._inverse(self.direct.samples(n_samples, random_state))
@@ -500,9 +547,9 @@ def predictive(estimator, X):
     Returns
     -------
     Predictive
-        Its methods ``mean``, ``std``, ``quantiles``, ``interval``, ``samples``, ``uncertainty`` and
-        ``log_predictive`` give what the inner estimator's own methods give for the transformed X;
-        ``crps`` is another score.
+        Its methods ``mean``, ``std``, ``quantiles``, ``interval``, ``samples``, ``sample_mean``,
+        ``uncertainty`` and ``log_predictive`` give what the inner estimator's own methods give for
+        the transformed X; ``crps`` is another score.
 
     Raises
     ------

@@ -392,6 +392,18 @@ def test_samples_have_the_distribution_of_the_mixture(mixture):
     assert_array_equal(reg.sample_y(X, 3), reg.sample_y(X, 3))
 
 
+def test_samples_of_the_mean_have_no_noise(mixture):
+    """What they add to the mean is what more data could take away."""
+    reg, X = mixture
+    n = 20_000
+    means = reg.sample_mean(X, n, random_state=1)
+    assert means.shape == (9, n)
+    variance = reg.predict_uncertainty(X).epistemic
+    assert (np.abs(means.mean(axis=1) - reg.predict(X)) < 5.0 * np.sqrt(variance / n)).all()
+    assert_allclose(means.var(axis=1), variance, rtol=5.0 * np.sqrt(6.0 / n))
+    assert_array_equal(reg.sample_mean(X, 3, 5), reg.sample_mean(X, 3, 5))
+
+
 def test_particles_without_weight_are_passed_over(mixture):
     reg, X = mixture
     reg.posterior_.weights = np.array([0.7, 0.3, 1e-20, 0.0])

@@ -1,5 +1,7 @@
 """Linear models against direct computations with their particles, and against closed forms."""
 
+import copy
+
 import numpy as np
 import pytest
 import sklearn
@@ -9,7 +11,7 @@ from scipy.special import expit, log_expit, logsumexp, ndtr, softmax
 from sklearn.datasets import load_diabetes, load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from skstein import BayesianLinearRegression, BayesianLogisticRegression
+from skstein import BayesianLinearRegression, BayesianLogisticRegression, ParticlePosterior
 from skstein.inference import LaplaceDraws
 from skstein.posterior import weighted_quantile
 from skstein.priors import Normal
@@ -226,6 +228,25 @@ def test_draws_from_the_predictive_have_its_moments(estimator, seed):
         spread = draws.std(axis=1) / std
         assert_allclose(spread, 1.0, atol=6.0 / np.sqrt(n_draws))
     assert (np.abs(found - expected) <= 6.0 * error + 5.0 / n_draws).all()
+
+
+def test_draws_of_the_mean_are_those_of_the_particles(estimator, seed):
+    """Each is what a particle alone predicts, and they occur by weight."""
+    est, X = estimator
+    n_draws = 4000
+    draws = est.sample_mean(X, n_draws, random_state=seed)
+    predict = est.predict_proba if hasattr(est, "classes_") else est.predict
+    expected, posterior = predict(X), est.posterior_
+    assert draws.shape == (*expected.shape, n_draws)
+    alone = copy.copy(est)
+    for draw in np.moveaxis(draws, -1, 0)[:3]:
+        found = []
+        for theta in posterior.particles:
+            alone.posterior_ = ParticlePosterior(theta[None], names=posterior.names)
+            found.append(np.abs(getattr(alone, predict.__name__)(X) - draw).max())
+        assert min(found) < 1e-9 * np.abs(expected).max()
+    error = draws.std(axis=-1) / np.sqrt(n_draws)
+    assert (np.abs(draws.mean(axis=-1) - expected) <= 6.0 * error + 1e-12).all()
 
 
 def test_draws_depend_on_their_seed_alone(estimator):

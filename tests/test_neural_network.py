@@ -173,6 +173,7 @@ def test_several_outcomes_have_noise_of_their_own(rng):
     assert reg.predict_quantiles(X, [0.1, 0.5, 0.9]).shape == (300, 2, 3)
     assert reg.log_predictive(X, y).shape == (300,)
     assert reg.predict_samples(X, 4, random_state=0).shape == (300, 2, 4)
+    assert reg.sample_mean(X, 4, random_state=0).shape == (300, 2, 4)
     assert reg.score(X, y) > 0.3
 
 

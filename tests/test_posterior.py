@@ -8,9 +8,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstein import ParticlePosterior
+from skstein.diagnostics import ess, ess_tail, mcse_mean, split_rhat
 from skstein.kernels import IMQ
 from skstein.metrics import ksd
-from skstein.posterior import weighted_quantile
+from skstein.posterior import narrowest_interval, weighted_quantile
 from skstein.targets import Affine, HyperbolicMap, LogDensity, Transformed
 
 
@@ -247,11 +248,85 @@ def test_ksd_needs_scores(rng):
 
 def test_summary_is_a_table_by_coordinate(scored):
     table = scored.summary()
-    assert list(table.columns) == ["mean", "std", "5%", "50%", "95%"]
+    assert list(table.columns) == ["mean", "std", "5%", "50%", "95%", "P(>0)"]
     assert list(table.index) == ["a", "b"]
     assert_allclose(table["mean"], scored.mean())
     assert_allclose(table["std"], scored.std())
     assert_allclose(table[["5%", "50%", "95%"]].T, scored.quantile([0.05, 0.5, 0.95]))
+
+
+def test_summary_has_the_quantiles_and_the_interval_asked_for(repeated):
+    posterior, rows = repeated
+    table = posterior.summary([0.025, 0.7], hdi=0.8)
+    assert list(table) == ["mean", "std", "2.5%", "70%", "hdi80_lb", "hdi80_ub", "P(>0)"]
+    assert_allclose(table[["2.5%", "70%"]].T, posterior.quantile([0.025, 0.7]))
+    assert_allclose(table["P(>0)"], (rows > 0.0).mean(axis=0))
+    assert list(posterior.summary(0.5)) == ["mean", "std", "50%", "P(>0)"]
+    for wrong in ({"quantiles": [0.5, 5]}, {"hdi": 90}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be .* from 0 to 1"):
+            posterior.summary(**wrong)
+
+
+@pytest.mark.parametrize("mass", [0.3, 0.5, 0.9])
+def test_the_narrowest_interval_of_equal_weights_is_that_of_order_statistics(rng, mass):
+    """Between order statistics a share of the points apart, as ArviZ has it."""
+    x = np.sort(rng.gamma(2.0, size=(200, 3)), axis=0)
+    k = round(200 * mass)
+    first = np.argmin(x[k:] - x[:-k], axis=0)
+    expected = [x[first, range(3)], x[first + k, range(3)]]
+    found = narrowest_interval(rng.permutation(x), np.full(200, 1 / 200), mass)
+    assert_allclose(found[1] - found[0], expected[1] - expected[0])
+
+
+@pytest.mark.parametrize("mass", [0.2, 0.8])
+def test_no_interval_of_the_same_mass_is_narrower(rng, mass):
+    values, weights = rng.normal(size=(60, 2)), rng.exponential(size=60) * (rng.random(60) > 0.2)
+    weights /= weights.sum()
+    low, high = narrowest_interval(values, weights, mass)
+    values, weights = values[weights > 0.0], weights[weights > 0.0]
+    starts = np.linspace(weights.max(), 1.0 - mass - weights.max(), 2001)
+    ends = [weighted_quantile(values, weights, at) for at in (starts, starts + mass)]
+    assert (high - low <= (ends[1] - ends[0]).min(axis=0) + 1e-12).all()
+    for j in range(2):
+        order = np.argsort(values[:, j])
+        middle = np.cumsum(weights[order]) - 0.5 * weights[order]
+        at = np.interp([low[j], high[j]], values[order, j], middle)
+        assert_allclose(np.diff(at), mass)
+
+
+def test_the_narrowest_interval_of_few_points_is_their_range():
+    found = narrowest_interval(np.array([[3.0], [1.0], [2.0]]), np.full(3, 1 / 3), 0.9)
+    assert_array_equal(found.ravel(), [1.0, 3.0])
+
+
+def test_summary_of_chains_has_their_error(rng):
+    chains = rng.normal(size=(4, 200, 2)).cumsum(axis=1) / 10
+    posterior = ParticlePosterior(chains[0, ::20], names=["a", "b"], chains=chains)
+    table = posterior.summary()
+    assert list(table)[-4:] == ["mcse_mean", "ess_bulk", "ess_tail", "rhat"]
+    gap = posterior.mean() - chains.mean(axis=(0, 1))
+    assert_allclose(table["mcse_mean"] ** 2, mcse_mean(chains) ** 2 + gap**2)
+    for column, function in (("ess_bulk", ess), ("ess_tail", ess_tail), ("rhat", split_rhat)):
+        assert_allclose(table[column], function(chains))
+    posterior.chains = chains[:, :3]  # too few to tell
+    assert list(posterior.summary())[-1] == "P(>0)"
+
+
+def test_chains_are_pushed_with_the_particles(rng):
+    chains = rng.normal(size=(2, 10, 2))
+    posterior = ParticlePosterior(chains[1], chains=chains)
+    bijection = hyperbolic(rng)
+    pushed = posterior.pushed(bijection)
+    assert_allclose(pushed.chains[1], pushed.particles)
+    assert pushed.chains.shape == (2, 10, 2)
+    assert pushed.pulled(bijection).chains is None
+
+
+def test_a_coordinate_is_found_by_its_name(scored):
+    assert_array_equal(scored["b"], scored.particles[:, 1])
+    for unknown in ("c", 0):
+        with pytest.raises(KeyError, match=f"no coordinate is called {unknown!r}; there are a, b"):
+            scored[unknown]
 
 
 def test_summary_without_pandas_is_a_dict(scored, monkeypatch):

@@ -74,6 +74,7 @@ def assert_same_predictive(found, estimator, X):
     assert_array_equal(found.quantiles(Q), estimator.predict_quantiles(X, Q))
     assert_array_equal(found.quantiles(0.3), estimator.predict_quantiles(X, 0.3))
     assert_array_equal(found.samples(7, 3), estimator.predict_samples(X, 7, random_state=3))
+    assert_array_equal(found.sample_mean(7, 3), estimator.sample_mean(X, 7, random_state=3))
     uncertainty, expected = found.uncertainty(), estimator.predict_uncertainty(X)
     assert uncertainty.keys() == {"total", "aleatoric", "epistemic"}
     for part in uncertainty:
@@ -276,6 +277,10 @@ def test_the_logarithm_of_the_outcome_makes_a_lognormal_mixture(regression):
     assert_array_equal(found.quantiles([0.0, 1.0]), np.tile([0.0, np.inf], (9, 1)))
     inner = fitted.regressor_.predict_samples(X, 20, random_state=1)
     assert_allclose(found.samples(20, random_state=1), np.exp(inner))
+    # A draw of the mean is that of the outcome under one particle, not of its logarithm.
+    particle_means = np.exp(means + 0.5 * stds**2)
+    for draw in found.sample_mean(20, random_state=1).T:
+        assert np.abs(particle_means / draw[:, None] - 1.0).max(axis=0).min() < 1e-9
 
 
 def test_transformed_outcomes_and_pipelines_nest(regression):

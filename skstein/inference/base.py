@@ -18,6 +18,7 @@ from ..protocols import Rng, WorkingTarget
 from ..targets import supports
 
 _MAX_DIVERGENT = 0.01  # share of a chain's draws
+_LONGEST_CHAINS = 2**20  # numbers; 8 MB
 N_PARTICLES = [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")]
 COORDINATES = {"whiten": ["boolean"], "one_sided": ["boolean"]}
 BATCH_SIZE = [None, Interval(Integral, 1, None, closed="left")]
@@ -269,6 +270,11 @@ def divergences(pieces, draws):
         f"more than {_MAX_DIVERGENT:.0%} of the chains' proposals diverged: the density ends or "
         "changes within a step, and what lies there may not have been visited"
     ]
+
+
+def kept_chains(draws):
+    """Draws (n_chains, n_draws, dim) as a posterior keeps them; None where they are too many."""
+    return draws if draws.size <= _LONGEST_CHAINS else None
 
 
 class Rounds:

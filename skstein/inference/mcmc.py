@@ -29,6 +29,7 @@ from .base import (
     Rounds,
     automatic,
     divergences,
+    kept_chains,
 )
 
 _CHAINS_TOGETHER = 8  # one batch of gradients; two and more batches can run in parallel
@@ -179,6 +180,7 @@ class MCMC(Engine):
             more = 0 if rounds.stopped else min(wanted, most - done)
         posterior = self._posterior(state, target, problems)
         posterior.state = state
+        posterior.chains = kept_chains(state.chained()[0])
         problems += _missed_moments(posterior, state, diagnostics)
         if problems:
             diagnostics["message"] = (

@@ -259,7 +259,7 @@ class _Stages:
 
 def _as_networks(posterior, start, forward, names):
     """What the second engine found, as networks, after the iterations of both stages."""
-    changes = {} if forward is None else {"scores": None, "whitening": None}
+    changes = {} if forward is None else dict.fromkeys(("scores", "whitening", "chains"))
     return posterior._with(
         particles=posterior.particles if forward is None else forward(posterior.particles),
         names=tuple(names),

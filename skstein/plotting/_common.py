@@ -1,33 +1,10 @@
-"""What the displays share: colours, axes, and a look inside what holds an estimator."""
+"""What the displays share: colours, axes and names."""
 
 import numpy as np
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 # The palette of Okabe & Ito, which colour-blind readers can tell apart.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GREY = "0.45"
-
-
-def inside(estimator):
-    """The fitted estimator of skstein inside pipelines, searches and transformed targets."""
-    given = estimator
-    while not hasattr(estimator, "posterior_"):
-        if isinstance(estimator, Pipeline):
-            estimator = estimator[-1]
-            continue
-        for attribute in ("best_estimator_", "regressor_", "estimator_", "estimator"):
-            if hasattr(estimator, attribute):
-                estimator = getattr(estimator, attribute)
-                break
-        else:
-            if type(estimator).__module__.startswith("skstein"):
-                check_is_fitted(estimator)
-            raise TypeError(
-                "a display needs a fitted estimator of skstein, alone or in a pipeline, a search "
-                f"or a transformed target; found {type(given).__name__}."
-            )
-    return estimator
 
 
 def check_one_outcome(prediction):

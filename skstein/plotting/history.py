@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ._common import COLORS, GREY, inside, positions, stacked_axes, wide
+from .._inside import inside, posterior_of
+from ._common import COLORS, GREY, positions, stacked_axes, wide
 
 _QUANTITIES = {
     "acceptance": "acceptance rate",
@@ -116,9 +117,10 @@ class HistoryDisplay:
         ValueError
             If there is nothing to draw, or a quantity or a coordinate is unknown.
         """
-        estimator = inside(estimator)
-        engine = getattr(estimator, "inference_", None)
-        return cls._of(estimator.posterior_, engine, quantities, names).plot(ax=ax, **kwargs)
+        inner, _ = inside(estimator)
+        posterior = posterior_of(estimator) if names else inner.posterior_
+        engine = getattr(inner, "inference_", None)
+        return cls._of(posterior, engine, quantities, names).plot(ax=ax, **kwargs)
 
     @classmethod
     def _of(cls, posterior, engine, quantities, names):

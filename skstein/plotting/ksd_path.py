@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._inside import inside
 from ..kernels import resolve_kernel
-from ._common import COLORS, GREY, inside, new_axes, wide
+from ._common import COLORS, GREY, new_axes, wide
 
 
 @dataclass(eq=False, repr=False)
@@ -110,7 +111,7 @@ class KSDPathDisplay:
         ValueError
             If the engine recorded no KSD.
         """
-        return cls.from_posterior(inside(estimator).posterior_, ax=ax, **kwargs)
+        return cls.from_posterior(inside(estimator)[0].posterior_, ax=ax, **kwargs)
 
     @classmethod
     def from_thinner(cls, thinner, *, ax=None, **kwargs):

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from .._inside import inside, named_posterior
 from .._validation import interval_ends
-from ..posterior import ParticlePosterior, weighted_quantile
-from ._common import COLORS, GREY, inside, new_axes, positions
+from ..posterior import weighted_quantile
+from ._common import COLORS, GREY, new_axes, positions
 
 
 @dataclass(eq=False, repr=False)
@@ -133,13 +134,8 @@ class PosteriorIntervalDisplay:
         ValueError
             If a name is unknown, or the scales of the features are not.
         """
-        estimator = inside(estimator)
-        posterior = estimator.posterior_
-        if not isinstance(posterior, ParticlePosterior):
-            raise TypeError(
-                "posterior intervals are drawn of the coordinates of a ParticlePosterior; "
-                f"the posterior of {type(estimator).__name__} is a {type(posterior).__name__}."
-            )
+        estimator, features = inside(estimator)
+        posterior = named_posterior(estimator, features)
         if not hasattr(estimator, "coef_"):
             if standardized:
                 raise ValueError(
@@ -150,7 +146,8 @@ class PosteriorIntervalDisplay:
             xlabel = "value"
         else:
             _, values = estimator._unpack(posterior.particles)
-            features = _feature_names(estimator)
+            if features is None:
+                features = [f"x{j}" for j in range(estimator.n_features_in_)]
             groups = [str(c) for c in estimator.classes_] if values.shape[1] > 1 else None
             outcome, scale = estimator._outcome.predictor, estimator._scaling.scale
             standardized = scale is not None if standardized is None else standardized
@@ -231,8 +228,3 @@ class PosteriorIntervalDisplay:
         if self.groups is not None or name is not None:
             self.ax_.legend(frameon=False, fontsize="small")
         return self
-
-
-def _feature_names(estimator):
-    names = getattr(estimator, "feature_names_in_", None)
-    return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else list(names)

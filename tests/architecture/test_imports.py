@@ -66,7 +66,7 @@ ROWS = {
     "skstein._jit": ("numba",),
     # What each of these wraps, others get from it.
     "skstein._blocks": ("sklearn.get_config",),
-    "skstein._containers": ("arviz", "arviz_base"),
+    "skstein._containers": ("arviz", "arviz_base", "pandas"),
     "skstein._parallel": ("joblib", "threadpoolctl"),
     "skstein._random": ("sklearn.utils",),
     "skstein._validation": ("sklearn.base", "sklearn.utils", "skstein._warnings"),
@@ -115,13 +115,13 @@ ROWS = {
     ),
     # A posterior does not know how it was made.
     "skstein.posterior": (
-        "pandas",
         "skstein._blocks",
         "skstein._containers",
         "skstein._probe",
         "skstein._quantiles",
         "skstein._random",
         "skstein._validation",
+        "skstein.diagnostics",
         "skstein.metrics",
         "skstein.protocols",
         "skstein.targets.base",
@@ -204,17 +204,26 @@ ROWS = {
         "skstein._quantiles",
         "skstein._validation",
     ),
+    # What is inside of what scikit-learn wraps around an estimator, and what it says of rows.
+    "skstein._inside": ("sklearn.pipeline", "sklearn.utils", "skstein.posterior"),
     "skstein.inference_data": (
         "sklearn.utils",
         "skstein._containers",
+        "skstein._inside",
         "skstein._random",
+        "skstein.predictive",
+    ),
+    "skstein.model_comparison": (
+        "sklearn.utils",
+        "skstein._containers",
+        "skstein._validation",
         "skstein.predictive",
     ),
     "skstein.plotting": (
         "matplotlib",
         "sklearn.base",
-        "sklearn.pipeline",
         "sklearn.utils",
+        "skstein._inside",
         "skstein._validation",
         "skstein.kernels",
         "skstein.posterior",

@@ -39,6 +39,7 @@ PREDICTIONS = (
     "predict_quantiles",
     "predict_interval",
     "predict_uncertainty",
+    "sample_mean",
     "predict_samples",
     "sample_y",
     "transform",

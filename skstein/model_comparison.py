@@ -1,0 +1,337 @@
+"""Leave-one-out scores of a fit, and models compared by them.
+
+How well a model predicts a row that it has not seen is told by a fit without that row. Importance
+sampling gives it of the one fit there is: the posterior without row i has the density of this one
+divided by ``p(y_i | theta)``. Where that likelihood is small under some particles, few of them
+carry the weight. So the largest ratios are replaced by the quantiles of a generalised Pareto
+distribution fitted to them, whose shape k says how heavy their tail is and whether the score can be
+trusted (PSIS). Weights of particles are part of the ratios.
+
+References
+----------
+Vehtari, Simpson, Gelman, Yao & Gabry (2024), "Pareto smoothed importance sampling", JMLR 25(72).
+
+Vehtari, Gelman & Gabry (2017), "Practical Bayesian model evaluation using leave-one-out
+cross-validation and WAIC", Statistics and Computing 27.
+
+Zhang & Stephens (2009), "A new and efficient estimation method for the generalized Pareto
+distribution", Technometrics 51(3).
+
+Yao, Vehtari, Simpson & Gelman (2018), "Using stacking to average Bayesian predictive
+distributions", Bayesian Analysis 13(3).
+"""
+
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+from sklearn.utils import check_consistent_length
+
+from ._containers import as_table
+from ._validation import check_sample_weight
+from .predictive import with_likelihood
+
+__all__ = ["LeaveOneOut", "compare", "loo"]
+
+_FEWEST_DRAWS = 25  # a fifth of which is the shortest tail that a shape is fitted to
+_ENOUGH_DRAWS = 1000  # with which a bad shape is a matter of the row
+_TINY = np.finfo(np.float64).tiny
+
+
+@dataclass(eq=False)
+class LeaveOneOut:
+    """What `loo` finds.
+
+    Parameters
+    ----------
+    elpd : float
+        Expected log pointwise predictive density: the sum of the rows' leave-one-out scores, in
+        nats. Only differences between models of the same y mean something.
+    se : float
+        Its standard error, over the choice of rows.
+    p_loo : float
+        Effective number of parameters: by how much `elpd` is below the score of rows seen.
+    n_draws : int
+        Particles, or draws of chains, with a positive weight.
+    threshold : float
+        The largest Pareto shape with which so many draws give a score that can be trusted.
+    pointwise : ndarray of shape (n_samples,)
+        Score of each row: log density of its outcome given all others.
+    pareto_k : ndarray of shape (n_samples,)
+        Shape of the tail of its importance ratios.
+    bad_k : float
+        Share of the rows whose Pareto shape is above the threshold.
+    """
+
+    elpd: float
+    se: float
+    p_loo: float
+    n_draws: int
+    threshold: float
+    pointwise: np.ndarray = field(repr=False)
+    pareto_k: np.ndarray = field(repr=False)
+    bad_k: float
+
+
+def loo(estimator, X, y, sample_weight=None):
+    """Score of a fit on the rows it was fitted to, each as if it had been left out.
+
+    Parameters
+    ----------
+    estimator : estimator instance
+        Fitted: a classifier or regressor of skstein, alone, in a pipeline or in a search.
+    X : array-like of shape (n_samples, n_features)
+        The rows of the fit.
+    y : array-like of shape (n_samples,)
+        Their outcomes.
+    sample_weight : array-like of shape (n_samples,), default=None
+        The weights of the fit. A weight equals that many repetitions of the row, of which one is
+        left out.
+
+    Returns
+    -------
+    LeaveOneOut
+        With ``elpd``, ``se``, ``p_loo``, ``pareto_k`` and ``pointwise``. Draws are those of the
+        posterior's ``chains`` where it has them, else its particles with their weights.
+
+    Raises
+    ------
+    TypeError
+        If there is no classifier or regressor of skstein inside, its outcome is transformed, it has
+        several outcomes, or rows are not independent given a particle, as of a Gaussian process.
+    ValueError
+        If there are fewer than 25 draws, y has another length than X, or there is a class that was
+        not seen in `fit`.
+
+    Warns
+    -----
+    UserWarning
+        If the Pareto shape of a row is above ``min(1 - 1 / log10(n_draws), 0.7)``: its score is
+        unreliable. A hundred points cannot show the tails; keep more of them.
+
+    See Also
+    --------
+    compare : A table of several models.
+    skstein.to_arviz : What ArviZ needs for the same, and more.
+
+    References
+    ----------
+    Vehtari et al. (2024), "Pareto smoothed importance sampling".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skstein import BayesianLinearRegression, loo
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = BayesianLinearRegression(random_state=0).fit(X, y)
+    >>> result = loo(reg, X, y)
+    >>> round(result.p_loo)  # ten coefficients, the intercept and the noise variance
+    11
+    >>> result.bad_k
+    0.0
+    """
+    prediction = with_likelihood(estimator, X, "loo")
+    inner = prediction.estimator
+    if not inner._rows_independent:
+        raise TypeError(
+            "loo needs rows that are independent given a particle; a particle of "
+            f"{type(inner).__name__} has seen them all. Use cross_val_score."
+        )
+    y = inner._observed(y)
+    check_consistent_length(prediction.X, y)
+    counts = check_sample_weight(sample_weight, prediction.X)
+    chains = inner.posterior_.chains
+    theta = None if chains is None else chains.reshape(-1, chains.shape[2])
+    blocks = []
+    for rows, heads, weights in inner._row_heads(prediction.X, theta):
+        value = prediction.outcome.log_density_by_particle(heads, y[rows])
+        weights = np.ones(value.shape[1]) if weights is None else weights
+        value, log_weights = value[:, weights > 0.0], np.log(weights[weights > 0.0])
+        n_draws = len(log_weights)
+        if n_draws < _FEWEST_DRAWS:
+            raise ValueError(
+                f"loo needs at least {_FEWEST_DRAWS} particles with a weight, there are {n_draws}; "
+                "fit with a larger n_particles, or use cross_val_score."
+            )
+        left_out, k = pareto_smoothed(log_weights - value)
+        seen = logsumexp(value + log_weights, axis=1) - logsumexp(log_weights)
+        blocks.append(np.stack([logsumexp(value + left_out, axis=1), seen, k]))
+    pointwise, seen, k = np.concatenate(blocks, axis=1)
+    threshold = float(min(1.0 - 1.0 / np.log10(n_draws), 0.7))
+    result = LeaveOneOut(
+        elpd=float(counts @ pointwise),
+        se=_standard_error(pointwise, counts),
+        p_loo=float(counts @ (seen - pointwise)),
+        n_draws=n_draws,
+        threshold=threshold,
+        pointwise=pointwise,
+        pareto_k=k,
+        bad_k=float(np.average(~(k <= threshold), weights=counts)),
+    )
+    if result.bad_k:
+        few = 'keep more particles (n_particles=1000), or fit with inference="pmfvb"'
+        odd = "the model did not expect these rows; see whether it holds for them"
+        warnings.warn(
+            f"the Pareto shape of {result.bad_k:.1%} of the rows is above {result.threshold:.2f}, "
+            f"so their leave-one-out scores are unreliable: {n_draws} draws do not show the tails "
+            f"of their importance ratios; {few if n_draws < _ENOUGH_DRAWS else odd}.",
+            stacklevel=2,
+        )
+    return result
+
+
+def compare(estimators, X, y, sample_weight=None):
+    """A table of models of the same outcomes, by their leave-one-out scores, the best one first.
+
+    Parameters
+    ----------
+    estimators : dict of str to estimator instance
+        Fitted on these rows. Models of some features alone are pipelines that begin with a choice
+        of columns.
+    X, y, sample_weight
+        As in `loo`.
+
+    Returns
+    -------
+    pandas.DataFrame, or dict of str to ndarray when pandas is not installed
+        One row a model, with the columns of ArviZ:
+
+        - ``elpd``, ``se``, ``p_loo``, as in `LeaveOneOut`;
+        - ``elpd_diff``, by how much its score is below the best, and ``dse``, the standard error of
+          that difference: a difference of less than four, or of few standard errors, is small;
+        - ``weight``, its share in the mixture of predictions with the best leave-one-out score
+          (stacking), which is not the probability that it is true;
+        - ``bad_k``, the share of the rows whose score is unreliable.
+
+    Raises
+    ------
+    ValueError
+        If there are no estimators, or as in `loo`.
+    TypeError
+        As in `loo`.
+
+    Warns
+    -----
+    UserWarning
+        As in `loo`.
+
+    References
+    ----------
+    Yao et al. (2018), "Using stacking to average Bayesian predictive distributions".
+
+    Examples
+    --------
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skstein import BayesianLinearRegression, compare
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> all = BayesianLinearRegression("pmfvb", random_state=0).fit(X, y)
+    >>> columns = make_column_transformer(("passthrough", ["bmi", "bp"]))
+    >>> two = make_pipeline(columns, BayesianLinearRegression("pmfvb", random_state=0)).fit(X, y)
+    >>> table = compare({"two": two, "all": all}, X, y)
+    >>> table.index.tolist(), bool(table.loc["two", "elpd_diff"] > 4 * table.loc["two", "dse"])
+    (['all', 'two'], True)
+    """
+    if not estimators:
+        raise ValueError("compare needs estimators: a dict of a name for each, such as {'a': reg}.")
+    results = {name: loo(model, X, y, sample_weight) for name, model in estimators.items()}
+    names = sorted(results, key=lambda name: -results[name].elpd)
+    found = [results[name] for name in names]
+    scores = np.column_stack([result.pointwise for result in found])
+    counts = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight, float)
+    columns = {
+        key: np.array([getattr(result, key) for result in found]) for key in ("elpd", "se", "p_loo")
+    }
+    columns["elpd_diff"] = found[0].elpd - columns["elpd"]
+    behind = (scores[:, :1] - scores).T
+    columns["dse"] = np.array([_standard_error(row, counts) for row in behind])
+    columns["weight"] = _stacking_weights(scores, counts)
+    columns["bad_k"] = np.array([result.bad_k for result in found])
+    return as_table(names, columns)
+
+
+def pareto_smoothed(log_ratios):
+    """Importance weights whose tail is smoothed, and the shape of the tail.
+
+    Parameters
+    ----------
+    log_ratios : ndarray of shape (n, m)
+        Of n importance samples of m draws each, up to a constant for each.
+
+    Returns
+    -------
+    log_weights : ndarray of shape (n, m)
+        Their exponentials sum to 1.
+    k : ndarray of shape (n,)
+        Shape of the generalised Pareto distribution of the tail; 0 where all of it is one value.
+    """
+    m = log_ratios.shape[1]
+    size = int(3.0 * np.sqrt(m)) if m > 225 else m // 5
+    log_weights = log_ratios - log_ratios.max(axis=1, keepdims=True)
+    order = np.argpartition(log_weights, m - size - 1, axis=1)[:, m - size - 1 :]
+    largest = np.take_along_axis(log_weights, order, axis=1)
+    order = np.take_along_axis(order, np.argsort(largest, axis=1), axis=1)
+    largest = np.sort(np.exp(largest), axis=1)
+    cutoff, tail = largest[:, :1], largest[:, 1:]
+    varies = tail[:, -1] > tail[:, 0]
+    k, sigma = _fit_pareto(np.where(varies[:, None], tail - cutoff, np.arange(1.0, size + 1.0)))
+    share = (np.arange(size) + 0.5) / size
+    quantiles = cutoff + sigma[:, None] * np.expm1(-k[:, None] * np.log1p(-share)) / k[:, None]
+    smooth = np.log(np.minimum(quantiles, 1.0))  # the largest ratio is 1
+    varies &= np.isfinite(k)
+    smooth = np.where(varies[:, None], smooth, np.log(tail))
+    np.put_along_axis(log_weights, order[:, 1:], smooth, axis=1)
+    log_weights -= logsumexp(log_weights, axis=1, keepdims=True)
+    return log_weights, np.where(varies, k, 0.0)
+
+
+def _fit_pareto(x):
+    """Shape and scale (n,) of generalised Pareto distributions of ordered excesses (n, size).
+
+    The empirical Bayes estimate of Zhang & Stephens, the shape drawn towards 0.5 as by ten
+    observations (Vehtari et al. 2024, appendix G).
+    """
+    size = x.shape[1]
+    n_grid = 30 + int(np.sqrt(size))
+    quartile = np.maximum(x[:, int(size / 4.0 + 0.5) - 1], _TINY)
+    grid = 1.0 - np.sqrt(n_grid / (np.arange(n_grid) + 0.5))
+    b = grid / (3.0 * quartile[:, None]) + 1.0 / x[:, -1:]
+    k = np.mean(np.log1p(-b[:, :, None] * x[:, None]), axis=2)
+    log_likelihood = size * (np.log(-b / k) - k - 1.0)
+    log_likelihood -= log_likelihood.max(axis=1, keepdims=True)
+    weights = np.exp(log_likelihood)
+    b = np.sum(b * weights, axis=1) / weights.sum(axis=1)
+    k = np.mean(np.log1p(-b[:, None] * x), axis=1)
+    return (size * k + 5.0) / (size + 10.0), -k / b
+
+
+def _standard_error(scores, counts):
+    """Of the sum of scores (n,), each counted so often, over the choice of rows."""
+    centred = scores - np.average(scores, weights=counts)
+    return float(np.sqrt(counts @ centred**2))
+
+
+def _stacking_weights(scores, counts):
+    """Weights (k,) of the mixture of models with the best score, for scores (n, k)."""
+    density = np.exp(scores - scores.max(axis=1, keepdims=True))
+    counts = counts / counts.sum()
+
+    def loss(weights):
+        mixture = np.maximum(density @ weights, _TINY)
+        return -(counts @ np.log(mixture)), -(counts / mixture) @ density
+
+    k = scores.shape[1]
+    found = minimize(
+        loss,
+        np.full(k, 1.0 / k),
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * k,
+        constraints={"type": "eq", "fun": lambda weights: weights.sum() - 1.0},
+        options={"ftol": 1e-12},
+    )
+    weights = np.maximum(found.x, 0.0)
+    return weights / weights.sum()
