@@ -8,7 +8,6 @@ whatever an estimator reports or predicts is in the units of the data it was giv
 import warnings
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from ._prediction import BayesianClassifierMixin, BayesianRegressorMixin
 from ._validation import (
     LARGEST,
     HasMethods,
-    Interval,
     StrOptions,
     about,
     check_magnitude,
@@ -35,7 +33,7 @@ from ._validation import (
 )
 from .inference import ENGINES, resolve_engine
 from .outcomes import Bernoulli, Categorical, Normal, Probit
-from .priors import PRIORS, resolve_prior
+from .priors import NOISE_PRIORS, PRIORS, NoisePrior, resolve_prior
 from .targets import Affine, HierarchicalTarget, LinearTarget, RegressionTarget
 
 # For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
@@ -382,9 +380,9 @@ class GeneralizedLinearRegressor(BayesianRegressorMixin, _BayesianLinearModel):
 class BayesianLinearRegression(GeneralizedLinearRegressor):
     r"""Bayesian linear regression with unknown noise variance.
 
-    The outcome is normal around ``X @ coef + intercept`` with variance :math:`\sigma^2`, which has
-    an inverse gamma prior. Priors are on the scale of the standardised data
-    (``standardize=True``); everything the estimator reports is on the original scale.
+    The outcome is normal around ``X @ coef + intercept`` with variance :math:`\sigma^2`. Priors are
+    on the scale of the standardised data (``standardize=True``); everything the estimator reports
+    is on the original scale.
 
     Parameters
     ----------
@@ -396,9 +394,12 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`.
     intercept_prior : str or prior instance, default="normal"
         Prior of the intercept; a name has scale 10.
-    noise_shape, noise_scale : float, default=1.0
-        Shape and scale of the inverse gamma prior of the noise variance, the scale in squared units
-        of the (standardised) outcome.
+    noise_prior : str or noise prior instance, default="half-student-t"
+        Prior of the noise, in units of the (standardised) outcome: "half-student-t" of its standard
+        deviation, with 3 degrees of freedom and scale 1, which is weak at every signal-to-noise
+        ratio; "inverse-gamma" of its variance, of shape and scale 1, which takes noise to be of the
+        order of the outcome and makes intervals too wide where it is not; or an instance from
+        :mod:`skstein.priors`.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     standardize : bool, default=True
@@ -465,21 +466,26 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
 
     _parameter_constraints = {
         **_BayesianLinearModel._parameter_constraints,
-        "noise_shape": [Interval(Real, 1 / LARGEST, LARGEST, closed="both")],
-        "noise_scale": [Interval(Real, 1 / LARGEST, LARGEST, closed="both")],
+        "noise_prior": [StrOptions(set(NOISE_PRIORS)), HasMethods("log_density")],
+    }
+
+    _named_parameters = {
+        **_BayesianLinearModel._named_parameters,
+        "noise_prior": lambda prior: resolve_prior(
+            prior, 1.0, "noise_prior", NOISE_PRIORS, NoisePrior
+        ),
     }
 
     _: KW_ONLY
-    noise_shape: float = 1.0
-    noise_scale: float = 1.0
+    noise_prior: Any = "half-student-t"
 
     @property
     def _outcome(self):
-        return Normal(self.noise_shape, self.noise_scale)
+        return Normal(self._named_parameters["noise_prior"](self.noise_prior))
 
     def _make_target(self, X, y, options):
-        prior = {"noise_shape": self.noise_shape, "noise_scale": self.noise_scale}
-        return LinearTarget(X, y, factorized=self.factorized, **prior, **options)
+        options["noise_prior"] = self._outcome.extra_prior
+        return LinearTarget(X, y, factorized=self.factorized, **options)
 
     def _summaries(self, posterior):
         with np.errstate(over="ignore"):
@@ -487,7 +493,7 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         if not (np.isfinite(variances) & (variances > 0.0)).all():
             raise FloatingPointError(
                 "the noise variance leaves the range of floating point in part of the posterior; "
-                "give its prior a noise_shape and a noise_scale nearer to 1."
+                "give noise_prior parameters nearer to 1."
             )
         summaries = super()._summaries(posterior)
         return {**summaries, "noise_variance_": float(variances @ posterior.weights)}

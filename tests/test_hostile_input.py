@@ -35,7 +35,15 @@ from skstein.inference import (
     SteinPoints,
 )
 from skstein.priors import PRIORS as PRIOR_NAMES
-from skstein.priors import AdaptiveRidge, HierarchicalNormal, Laplace, Normal, StudentT
+from skstein.priors import (
+    AdaptiveRidge,
+    HalfStudentT,
+    HierarchicalNormal,
+    InverseGamma,
+    Laplace,
+    Normal,
+    StudentT,
+)
 from skstein.targets import LogisticTarget, SoftmaxTarget
 
 ENGINES = {
@@ -320,7 +328,10 @@ def fits(draw):
     y = pick(OUTCOMES if linear else LABELS)(y)
     weights = pick(WEIGHTS)(rng, n)
     extreme = draw(st.sampled_from([1.0] * 5 + [1e-300, 1e-50, 1e-8, 1e8, 1e50, 1e300]))
-    own = {"noise_shape": extreme} if linear else {"class_weight": draw(CLASS_WEIGHTS)}
+    own = {"class_weight": draw(CLASS_WEIGHTS)}
+    if linear:
+        noise_prior = [InverseGamma(shape=extreme), HalfStudentT(scale=extreme)]
+        own = {"noise_prior": draw(st.sampled_from(noise_prior))}
     parameters = {
         "inference": pick(ENGINES),
         "prior": draw(st.sampled_from(PRIORS)),

@@ -334,7 +334,7 @@ def test_a_posterior_of_another_engine_is_not_gone_on_from(rng):
         (BayesianLogisticRegression, {"prior__scale": 0.01}, "the prior is not the one"),
         (BayesianLogisticRegression, {"prior": "laplace"}, "the prior is not the one"),
         (BayesianProbitRegression, {"intercept_prior__scale": 1.0}, "the prior is not the one"),
-        (BayesianLinearRegression, {"noise_scale": 3.0}, "the prior is not the one"),
+        (BayesianLinearRegression, {"noise_prior": "inverse-gamma"}, "the prior is not the one"),
         (BayesianLinearRegression, {"standardize": False}, "standardize=True of the rows before"),
         (BayesianProbitRegression, {"fit_intercept": False}, "fit_intercept=True of the rows"),
     ],

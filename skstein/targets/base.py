@@ -86,6 +86,7 @@ class Target:
     hessian: Any = None
     hessian_diagonal: Any = None
     conditional: Any = None
+    scanned: Any = None
     log_prior: Any = None
     log_likelihood: Any = None
     sample_prior: Any = None

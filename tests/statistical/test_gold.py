@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from skstein import BayesianLinearRegression, BayesianLogisticRegression
-from skstein.priors import Normal
+from skstein.priors import InverseGamma, Normal
 
 SMALL = ["synthetic4_logistic", "breast_cancer_logistic", "diabetes_linear"]
 LARGE = ["german_logistic", "covertype5k_logistic", "mnist8v6pca50_logistic"]
@@ -42,8 +42,11 @@ SINGLE_SEED = 1.5
 def model_of(name, gold, engine, seed):
     """The estimator whose posterior the reference holds: one prior on all, nothing standardised."""
     prior = Normal(float(gold["prior_sd"]))
-    kind = BayesianLinearRegression if name.endswith("linear") else BayesianLogisticRegression
-    return kind(engine, prior=prior, intercept_prior=prior, standardize=False, random_state=seed)
+    own, kind = {}, BayesianLogisticRegression
+    if name.endswith("linear"):
+        own, kind = {"noise_prior": InverseGamma(1.0, 1.0)}, BayesianLinearRegression
+    options = {"standardize": False, "random_state": seed, **own}
+    return kind(engine, prior=prior, intercept_prior=prior, **options)
 
 
 def accuracy(posterior, gold):
