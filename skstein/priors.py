@@ -26,7 +26,7 @@ from ._validation import LARGEST, Interval
 
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _EXTREME = [Interval(Real, 1 / LARGEST, LARGEST, closed="both")]
-_NO_NOISE = 1e-8  # a variance, relative to that of the outcome, which rounding alone may leave
+_NO_NOISE = 1e-6  # a variance, relative to that of the outcome, which rounding alone may leave
 
 
 class Prior(BaseEstimator):
@@ -399,8 +399,8 @@ class HalfStudentT(NoisePrior):
     inverse gamma prior of the variance cannot do both: its scale is a sum of squares that is added
     to that of the residuals, and without it the noise of few rows falls to 0.
 
-    The density of the variance v is multiplied by ``exp(-1e-8 scale**2 / v)``: rows without any
-    noise would otherwise have no posterior. Noise of a thousandth of ``scale`` is not affected.
+    The density of the variance v is multiplied by ``exp(-1e-6 scale**2 / v)``: rows without any
+    noise would otherwise have no posterior. Noise of a hundredth of ``scale`` is not affected.
 
     Parameters
     ----------
@@ -436,7 +436,7 @@ class HalfStudentT(NoisePrior):
         return np.exp(np.log(_NO_NOISE) + 2.0 * np.log(self.scale) - log_v)
 
     def log_density(self, log_v):
-        """Log density of each row of ``log_v`` (m, 1), shape (m,); normalised to 1e-4."""
+        """Log density of each row of ``log_v`` (m, 1), shape (m,); normalised to 1e-3."""
         half, ratio = 0.5 * (self.df + 1.0), self._log_ratio(log_v)
         constant = gammaln(half) - gammaln(0.5 * self.df) - gammaln(0.5)
         value = 0.5 * ratio - half * np.logaddexp(0.0, ratio) - self._floor(log_v)
