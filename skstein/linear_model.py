@@ -34,7 +34,7 @@ from ._validation import (
 from ._warnings import warn
 from .inference import ENGINES, resolve_engine
 from .outcomes import Bernoulli, Categorical, Normal, Probit
-from .priors import PRIORS, resolve_prior
+from .priors import PRIORS, HalfStudentT, InverseGamma, resolve_prior
 from .targets import Affine, HierarchicalTarget, LinearTarget, RegressionTarget
 
 # For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
@@ -376,9 +376,9 @@ class GeneralizedLinearRegressor(BayesianRegressorMixin, _BayesianLinearModel):
 class BayesianLinearRegression(GeneralizedLinearRegressor):
     r"""Bayesian linear regression with unknown noise variance.
 
-    The outcome is normal around ``X @ coef + intercept`` with variance :math:`\sigma^2`, which has
-    an inverse gamma prior. Priors are on the scale of the standardised data
-    (``standardize=True``); everything the estimator reports is on the original scale.
+    The outcome is normal around ``X @ coef + intercept`` with variance :math:`\sigma^2`. Priors are
+    on the scale of the standardised data (``standardize=True``); everything the estimator reports
+    is on the original scale.
 
     Parameters
     ----------
@@ -390,9 +390,12 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`.
     intercept_prior : str or prior instance, default="normal"
         Prior of the intercept; a name has scale 10.
-    noise_shape, noise_scale : float, default=1.0
-        Shape and scale of the inverse gamma prior of the noise variance, the scale in squared units
-        of the (standardised) outcome.
+    noise_shape, noise_scale : float, default=None
+        By default the noise's standard deviation has a half Student t prior of 3 degrees of freedom
+        and scale 1, in units of the (standardised) outcome, which is weak at every signal-to-noise
+        ratio. Numbers are the shape and scale of an inverse gamma prior of its variance (1 for the
+        one that is not given), which expects noise of the order of the outcome and makes intervals
+        too wide where it is not.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     standardize : bool, default=True
@@ -460,21 +463,23 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
 
     _parameter_constraints = {
         **_BayesianLinearModel._parameter_constraints,
-        "noise_shape": [Interval(Real, 1 / LARGEST, LARGEST, closed="both")],
-        "noise_scale": [Interval(Real, 1 / LARGEST, LARGEST, closed="both")],
+        "noise_shape": [None, Interval(Real, 1 / LARGEST, LARGEST, closed="both")],
+        "noise_scale": [None, Interval(Real, 1 / LARGEST, LARGEST, closed="both")],
     }
 
     _: KW_ONLY
-    noise_shape: float = 1.0
-    noise_scale: float = 1.0
+    noise_shape: float | None = None
+    noise_scale: float | None = None
 
     @property
     def _outcome(self):
-        return Normal(self.noise_shape, self.noise_scale)
+        given = {"shape": self.noise_shape, "scale": self.noise_scale}
+        given = {name: value for name, value in given.items() if value is not None}
+        return Normal(InverseGamma(**given) if given else HalfStudentT())
 
     def _make_target(self, X, y, options):
-        prior = {"noise_shape": self.noise_shape, "noise_scale": self.noise_scale}
-        return LinearTarget(X, y, factorized=self.factorized, **prior, **options)
+        options["noise_prior"] = self._outcome.extra_prior
+        return LinearTarget(X, y, factorized=self.factorized, **options)
 
     def _summaries(self, posterior):
         with np.errstate(over="ignore"):

@@ -46,7 +46,7 @@ from .inference.ensemble import (
 from .inference.staged import works_in_scaled_weights
 from .outcomes import Bernoulli, Categorical, Normal
 from .posterior import ParticlePosterior
-from .priors import PRIORS, resolve_prior
+from .priors import PRIORS, InverseGamma, resolve_prior
 from .targets.mlp import MLPTarget
 
 _FITTING = 1e-3, 1e3  # sizes of features and outcomes that weights of size 1 can match
@@ -571,7 +571,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     @property
     def _outcome(self):
-        return Normal(self.noise_shape, self.noise_scale)
+        return Normal(InverseGamma(self.noise_shape, self.noise_scale))
 
     def _heads(self, X, theta):
         center, scale = self._scaling.y_center, self._scaling.y_scale

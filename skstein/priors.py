@@ -10,18 +10,23 @@ variance of its own for each coefficient, :math:`\tau_j \sim IG(a, b)`, gives a 
 precision for all, :math:`\alpha \sim \Gamma(a, b)`, a multivariate t. No engine then has to move in
 the funnel that a coefficient and its own variance form. Their joint mode is a poor centre; engines
 are whitened with `conditional`, the normal prior of the expected precision.
+
+A noise variance has a prior of its own kind, `NoisePrior`, which is a density of its logarithm.
 """
 
 from functools import lru_cache
 from numbers import Real
+from typing import Any
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, expit, gammaln
 from sklearn.base import BaseEstimator, clone
 
-from ._validation import Interval
+from ._validation import LARGEST, Interval
 
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
+_EXTREME = [Interval(Real, 1 / LARGEST, LARGEST, closed="both")]
+_NO_NOISE = 1e-6  # a variance, relative to that of the outcome, which rounding alone may leave
 
 
 class Prior(BaseEstimator):
@@ -340,6 +345,10 @@ class LogInverseGamma:
         shape, scale = np.broadcast_arrays(np.atleast_1d(shape), np.atleast_1d(scale))
         self.shape, self.scale = shape.astype(float), scale.astype(float)
 
+    def updated(self, count, squares):
+        """Given ``count`` normal deviations, each of a variance, with sums ``squares``."""
+        return LogInverseGamma(self.shape + 0.5 * count, self.scale + 0.5 * squares)
+
     def log_density(self, log_v):
         """Normalised log density of each row of ``log_v`` (m, k), shape (m,)."""
         a, b = self.shape, self.scale
@@ -357,7 +366,7 @@ class LogInverseGamma:
     def sample(self, rng, m):
         """``m`` draws, shape (m, k)."""
         # A gamma variable of small shape underflows; G(a) = G(a + 1) U^(1 / a) has a logarithm.
-        size = (m, len(self.shape))
+        size = (m, np.size(self.shape))
         log_gamma = np.log(rng.standard_gamma(self.shape + 1.0, size))
         log_gamma += np.log(rng.random(size)) / self.shape
         return np.log(self.scale) - log_gamma
@@ -366,6 +375,115 @@ class LogInverseGamma:
         """Differential entropy of the logarithms, in nats: it does not depend on the scale."""
         a = self.shape
         return float(np.sum(a + gammaln(a) - a * digamma(a)))
+
+
+class NoisePrior(BaseEstimator):
+    """Base class of priors of a noise variance, as densities of its logarithm.
+
+    A subclass writes ``log_density``, ``score``, ``curvature`` and ``sample``, as `HalfStudentT`.
+
+    Attributes
+    ----------
+    updated : callable or None
+        ``updated(count, squares)`` is the distribution of the log variance given a number of normal
+        deviations and their sum of squares; None where it has no closed form.
+    """
+
+    updated: Any = None
+
+
+class HalfStudentT(NoisePrior):
+    r"""Half Student t prior of a noise standard deviation.
+
+    It is flat where the noise is small against ``scale``, so that it says next to nothing at any
+    signal-to-noise ratio, and yet keeps the posterior proper when features are more than rows. An
+    inverse gamma prior of the variance cannot do both: its scale is a sum of squares that is added
+    to that of the residuals, and without it the noise of few rows falls to 0.
+
+    The density of the variance v is multiplied by ``exp(-1e-6 scale**2 / v)``: rows without any
+    noise would otherwise have no posterior. Noise of a hundredth of ``scale`` is not affected.
+
+    Parameters
+    ----------
+    df : float, default=3.0
+        Degrees of freedom.
+    scale : float, default=1.0
+        Scale, in units of the (standardised) outcome.
+
+    References
+    ----------
+    Gelman, "Prior distributions for variance parameters in hierarchical models", 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.priors import HalfStudentT
+    >>> HalfStudentT().score(np.log([[1e-4], [1.0], [1e4]])).round(2)
+    array([[ 0.5],
+           [ 0. ],
+           [-1.5]])
+    """
+
+    _parameter_constraints = {"df": _EXTREME, "scale": _EXTREME}
+
+    def __init__(self, df=3.0, scale=1.0):
+        self.df = df
+        self.scale = scale
+
+    def _log_ratio(self, log_v):
+        return log_v - np.log(self.df) - 2.0 * np.log(self.scale)
+
+    def _floor(self, log_v):
+        return np.exp(np.log(_NO_NOISE) + 2.0 * np.log(self.scale) - log_v)
+
+    def log_density(self, log_v):
+        """Log density of each row of ``log_v`` (m, 1), shape (m,); normalised to 1e-3."""
+        half, ratio = 0.5 * (self.df + 1.0), self._log_ratio(log_v)
+        constant = gammaln(half) - gammaln(0.5 * self.df) - gammaln(0.5)
+        value = 0.5 * ratio - half * np.logaddexp(0.0, ratio) - self._floor(log_v)
+        return constant + value[:, 0]
+
+    def score(self, log_v):
+        """Gradient of the log density at each row of ``log_v`` (m, 1), shape (m, 1)."""
+        share = expit(self._log_ratio(log_v))
+        return 0.5 - 0.5 * (self.df + 1.0) * share + self._floor(log_v)
+
+    def curvature(self, log_v):
+        """Negative second derivative of the log density, shape (m, 1)."""
+        share = expit(self._log_ratio(log_v))
+        return 0.5 * (self.df + 1.0) * share * (1.0 - share) + self._floor(log_v)
+
+    def sample(self, rng, m):
+        """``m`` draws, shape (m, 1)."""
+        # A variance over scale^2 is a chi-square over that of df degrees, divided by df.
+        part, whole = np.log(rng.standard_gamma([0.5, 0.5 * self.df], (m, 2))).T[:, :, None]
+        return part - whole + np.log(self.df) + 2.0 * np.log(self.scale)
+
+
+class InverseGamma(LogInverseGamma, NoisePrior):
+    """Inverse gamma prior of a noise variance v, proportional to ``v**-(shape+1) exp(-scale/v)``.
+
+    It adds ``2 shape`` rows, with squared deviations that sum up to ``2 scale``, to what is
+    observed; noise that is small against those is overestimated.
+
+    Parameters
+    ----------
+    shape : float, default=1.0
+    scale : float, default=1.0
+        In squared units of the (standardised) outcome.
+
+    Examples
+    --------
+    >>> from skstein.priors import InverseGamma
+    >>> InverseGamma(2.0, 0.5)
+    InverseGamma(scale=0.5, shape=2.0)
+    """
+
+    _parameter_constraints = {"shape": _EXTREME, "scale": _EXTREME}
+
+    def __init__(self, shape=1.0, scale=1.0):
+        self.shape = shape
+        self.scale = scale
 
 
 def _each(scale, p):

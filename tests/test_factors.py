@@ -16,7 +16,7 @@ from skstein import (
     infer,
 )
 from skstein.inference import PMFVB
-from skstein.priors import AdaptiveRidge, HierarchicalNormal, Laplace, Normal
+from skstein.priors import AdaptiveRidge, HierarchicalNormal, InverseGamma, Laplace, Normal
 from skstein.targets import (
     ConjugateFactor,
     HierarchicalTarget,
@@ -31,6 +31,7 @@ from skstein.targets import (
 )
 from skstein.targets.newton import gaussian_surrogate
 
+CLOSED = {"noise_prior": InverseGamma(), "factorized": True}
 PRIORS = [AdaptiveRidge(1.5, 0.3), HierarchicalNormal(1.5, 0.5)]
 
 
@@ -158,7 +159,7 @@ def regressions(rng, prior):
     labels = (y > 0).astype(int)
     return [
         LinearTarget(X, y, prior=prior),
-        LinearTarget(X, y, prior=prior, factorized=True, fit_intercept=False),
+        LinearTarget(X, y, prior=prior, **CLOSED, fit_intercept=False),
         LogisticTarget(X, labels.astype(float), prior=prior),
         SoftmaxTarget(X, labels, n_classes=2, prior=prior),
     ]
@@ -232,7 +233,7 @@ def ascend_linear(X, y, prior, a, b, intercept_scale=10.0, n_iter=500):
 @pytest.mark.parametrize("prior", PRIORS, ids=["each", "shared"])
 def test_linear_regression_has_the_factors_of_coordinate_ascent(prior, rng, seed):
     X, y = data(rng)
-    target = HierarchicalTarget(LinearTarget(X, y, prior=prior, factorized=True))
+    target = HierarchicalTarget(LinearTarget(X, y, prior=prior, **CLOSED))
     assert [type(factor) for factor in target.factors] == [ConjugateFactor] * 3
     posterior = infer(target, "pmfvb", random_state=seed)
     mean, cov, noise, variances = ascend_linear(X, y, prior, 1.0, 1.0)
@@ -249,7 +250,7 @@ def test_linear_regression_has_the_factors_of_coordinate_ascent(prior, rng, seed
 
 def test_a_factorized_linear_regression_with_another_prior_has_particles(rng):
     X, y = data(rng)
-    first, second = LinearTarget(X, y, prior=Laplace(1.0), factorized=True).factors
+    first, second = LinearTarget(X, y, prior=Laplace(1.0), **CLOSED).factors
     assert isinstance(first, np.ndarray)
     assert isinstance(second, ConjugateFactor)
     assert [f.tolist() for f in LinearTarget(X, y).factors] == [[0, 1, 2, 3, 4]]
@@ -259,7 +260,7 @@ def test_whitening_starts_at_the_fixed_point_of_the_factors(rng):
     """Of the closed forms: the surrogate's fixed point is that of coordinate ascent, but for the
     noise, whose mode stands for it."""
     X, y = data(rng, n=2000)
-    target = HierarchicalTarget(LinearTarget(X, y, prior=PRIORS[0], factorized=True))
+    target = HierarchicalTarget(LinearTarget(X, y, prior=PRIORS[0], **CLOSED))
     _, laplace = gaussian_surrogate(target)
     mean, cov, _, variances = ascend_linear(X, y, PRIORS[0], 1.0, 1.0)
     sd = np.sqrt(cov.diagonal())
@@ -272,7 +273,7 @@ def test_whitening_starts_at_the_fixed_point_of_the_factors(rng):
 
 def test_closed_forms_in_other_coordinates(rng):
     X, y = data(rng)
-    target = LinearTarget(X, y, factorized=True)
+    target = LinearTarget(X, y, **CLOSED)
     laplace = laplace_approximation(target)
     seen = Transformed(target, laplace.bijection)
     theta = rng.normal(size=(10, 5))
@@ -293,7 +294,9 @@ def test_closed_forms_in_other_coordinates(rng):
 def test_the_estimator_reports_its_factors_in_original_units(prior, rng, seed):
     X, y = data(rng)
     X, y = 3.0 + 0.1 * X, 50.0 + 20.0 * y
-    model = BayesianLinearRegression("pmfvb", prior=prior, factorized=True, random_state=seed)
+    model = BayesianLinearRegression(
+        "pmfvb", prior=prior, noise_shape=1.0, factorized=True, random_state=seed
+    )
     model.fit(X, y)
     standard_X, standard_y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
     mean, cov, noise, variances = ascend_linear(standard_X, standard_y, prior, 1.0, 1.0)
@@ -331,7 +334,11 @@ def test_classifiers_with_a_factor_for_the_variances(Classifier, n_classes, rng,
 def test_a_factorized_fit_can_be_gone_on_from(rng):
     X, y = data(rng)
     model = BayesianLogisticRegression(
-        "pmfvb", prior=PRIORS[0], factorized=True, warm_start=True, random_state=0
+        "pmfvb",
+        prior=PRIORS[0],
+        factorized=True,
+        warm_start=True,
+        random_state=0,
     )
     first = model.fit(X, y > 0).coef_
     assert_allclose(model.fit(X, y > 0).coef_, first, atol=model.coef_std_.max())

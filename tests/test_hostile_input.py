@@ -322,7 +322,9 @@ def fits(draw):
     y = pick(OUTCOMES if linear else LABELS)(y)
     weights = pick(WEIGHTS)(rng, n)
     extreme = draw(st.sampled_from([1.0] * 5 + [1e-300, 1e-50, 1e-8, 1e8, 1e50, 1e300]))
-    own = {"noise_shape": extreme} if linear else {"class_weight": draw(CLASS_WEIGHTS)}
+    own = {"class_weight": draw(CLASS_WEIGHTS)}
+    if linear:
+        own = {"noise_shape": draw(st.sampled_from([None, extreme]))}
     parameters = {
         "inference": pick(ENGINES),
         "prior": draw(st.sampled_from(PRIORS)),

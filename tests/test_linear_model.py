@@ -406,7 +406,8 @@ def test_constant_outcome():
     assert_allclose(reg.predict(X), 4.0, atol=2.0)
 
 
-def test_posterior_of_the_coefficients_against_quadrature(seed):
+@pytest.mark.parametrize("noise_shape", [None, 1.0])
+def test_posterior_of_the_coefficients_against_quadrature(noise_shape, seed):
     """Given sigma^2 the coefficients are normal in closed form; sigma^2 is integrated on a grid."""
     X, y = load_diabetes(return_X_y=True)
     X, y = X[:100, :4], y[:100]
@@ -426,17 +427,45 @@ def test_posterior_of_the_coefficients_against_quadrature(seed):
             - 0.5 * len(y) * np.log(s2)
             - 0.5 * np.linalg.slogdet(precision)[1]
         )
-        # InvGamma(1, 1) for sigma^2, as a density of its logarithm.
-        log_weights.append(log_evidence - np.log(s2) - 1.0 / s2)
+        # Densities of log sigma^2.
+        log_prior = {
+            None: 0.5 * np.log(s2) - 2.0 * np.log1p(s2 / 3.0),
+            1.0: -np.log(s2) - 1.0 / s2,
+        }
+        log_weights.append(log_evidence + log_prior[noise_shape])
     weights = np.exp(log_weights - logsumexp(log_weights))
     means, covariances = np.array(means), np.array(covariances)
     mean = weights @ means
     variance = weights @ (np.diagonal(covariances, axis1=1, axis2=2) + (means - mean) ** 2)
 
-    reg = BayesianLinearRegression(standardize=False, random_state=seed).fit(X, y)
+    reg = BayesianLinearRegression(
+        noise_shape=noise_shape, standardize=False, random_state=seed
+    ).fit(X, y)
     assert_allclose(reg.coef_, mean[1:], atol=0.2 * np.sqrt(variance[1:].min()))
     assert_allclose(reg.coef_std_, np.sqrt(variance[1:]), rtol=0.15)
     assert_allclose(reg.noise_variance_, weights @ np.exp(log_sigma2), rtol=0.05)
+
+
+@pytest.mark.parametrize("noise", [1.0, 0.01])
+def test_intervals_are_as_wide_as_the_noise(noise, rng):
+    """Of 1000 new rows 900 fall into them: up to four standard errors, sqrt(.9 .1 / 1000) of the
+    rows and .017 of a noise that 200 rows tell to 5 %."""
+    X = rng.normal(size=(1200, 3))
+    y = X @ [3.0, -2.0, 1.0] + noise * rng.normal(size=1200)
+    reg = BayesianLinearRegression("pmfvb", random_state=0).fit(X[:200], y[:200])
+    low, high = reg.predict_interval(X[200:], level=0.9).T
+    assert abs(np.mean((low <= y[200:]) & (y[200:] <= high)) - 0.9) < 0.08
+    assert_allclose(reg.noise_variance_, noise**2, rtol=4 * np.sqrt(2 / 196))
+
+
+def test_rows_without_noise_are_fitted(rng):
+    """All but exactly, with a spread that is finite and next to nothing."""
+    X = rng.normal(size=(50, 3))
+    y = X @ [3.0, -2.0, 1.0]
+    reg = BayesianLinearRegression(random_state=0).fit(X, y)
+    mean, std = reg.predict(X, return_std=True)
+    assert_allclose(mean, y, atol=1e-3)
+    assert ((std > 0.0) & (std < 1e-3)).all()
 
 
 # Parameters and errors.

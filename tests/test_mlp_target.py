@@ -10,7 +10,14 @@ from scipy.special import expit, log_softmax, softmax
 
 from skstein import outcomes
 from skstein._jit.mlp import gauss_newton
-from skstein.priors import AdaptiveRidge, HierarchicalNormal, Laplace, Normal, StudentT
+from skstein.priors import (
+    AdaptiveRidge,
+    HierarchicalNormal,
+    InverseGamma,
+    Laplace,
+    Normal,
+    StudentT,
+)
 from skstein.targets._weight_priors import weight_prior
 from skstein.targets.mlp import MLPTarget
 
@@ -24,7 +31,7 @@ every_case = pytest.mark.parametrize(("likelihood", "activation", "hidden"), CAS
 
 def outcome_of(likelihood, n_classes=3):
     if likelihood == "normal":
-        return outcomes.Normal(1.0, 0.01)
+        return outcomes.Normal(InverseGamma(1.0, 0.01))
     return outcomes.Bernoulli() if likelihood == "binary" else outcomes.Categorical(n_classes)
 
 
@@ -105,7 +112,9 @@ def test_prior_score_is_the_gradient(prior, rng):
 
 def test_prior_density_is_that_of_its_draws(rng):
     """A normal prior, scaled by the number of inputs, and an inverse gamma variance."""
-    target = make(rng, prior=Normal(2.0), hidden=(4,), outcome=outcomes.Normal(3.0, 0.5))
+    target = make(
+        rng, prior=Normal(2.0), hidden=(4,), outcome=outcomes.Normal(InverseGamma(3.0, 0.5))
+    )
     draws = target.sample_prior(rng, 20_000)
     scale = np.concatenate(
         [np.full(12, 2 / np.sqrt(3)), np.full(4, 2.0), np.full(8, 2 / np.sqrt(4)), np.ones(2)]
@@ -213,7 +222,7 @@ def test_scales_have_a_floor(rng):
 
 
 def test_noise_is_drawn_from_its_conditional(rng):
-    target = make(rng, n=40, outcome=outcomes.Normal(2.0, 0.3))
+    target = make(rng, n=40, outcome=outcomes.Normal(InverseGamma(2.0, 0.3)))
     theta = 0.3 * rng.normal(size=target.dim)
     X, y, weights = target.data
     rate = 0.3 + 0.5 * weights @ np.square(plain_outputs(target, theta, X) - y)

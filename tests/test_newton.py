@@ -5,8 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
+from scipy.stats import multivariate_normal
 
 from skstein import LogDensity
+from skstein.priors import Normal
 from skstein.targets import (
     Affine,
     LinearTarget,
@@ -14,7 +16,7 @@ from skstein.targets import (
     SoftmaxTarget,
     laplace_approximation,
 )
-from skstein.targets.newton import gaussian_bijection, hessian_of
+from skstein.targets.newton import gaussian_bijection, gaussian_surrogate, hessian_of
 
 
 def gaussian(mean, precision, **parts):
@@ -224,3 +226,19 @@ def test_too_few_iterations_are_reported(rng):
     laplace = laplace_approximation(target, np.full(3, 3.0), max_iter=1)
     assert laplace.n_iter == 1
     assert not laplace.converged
+
+
+@pytest.mark.parametrize(("n", "p"), [(8, 5), (10, 20), (50, 5)])
+def test_noise_has_its_mode_with_the_coefficients_integrated_out(n, p, rng):
+    """Of the outcome's own density N(0, prior covariance of X w + noise), on a grid; jointly with
+    the coefficients it may be where rows are fitted exactly."""
+    X, y = rng.normal(size=(n, p)), rng.normal(size=n)
+    target = LinearTarget(X, y, fit_intercept=False, prior=Normal(0.5))
+    _, laplace = gaussian_surrogate(target)
+    grid = np.linspace(-8.0, 3.0, 1101)[:, None]
+    density = target.outcome.extra_prior.log_density(grid)
+    for k, v in enumerate(np.exp(grid[:, 0])):
+        density[k] += multivariate_normal.logpdf(y, cov=0.25 * X @ X.T + v * np.eye(n))
+    assert_allclose(laplace.mode[-1], grid[np.argmax(density), 0], atol=0.01)
+    curvature = -np.diff(density, 2)[np.argmax(density) - 1] / 0.01**2
+    assert_allclose(laplace.variances()[-1], 1.0 / curvature, rtol=0.05)

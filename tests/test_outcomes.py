@@ -8,10 +8,11 @@ from scipy.special import log_softmax, logsumexp
 
 from skstein._quantiles import mixture_quantiles, weighted_quantile
 from skstein.outcomes import Bernoulli, Categorical, Normal, NumericOutcome, Probit
+from skstein.priors import HalfStudentT, InverseGamma
 from skstein.targets import LinearTarget, MLPTarget, RegressionTarget
 
 OUTCOMES = {
-    "normal": Normal(2.5, 0.8),
+    "normal": Normal(InverseGamma(2.5, 0.8)),
     "bernoulli": Bernoulli(),
     "categorical": Categorical(3),
     "probit": Probit(),
@@ -103,16 +104,19 @@ def test_predictions_of_the_density_are_averages_of_the_particles(outcome, rng):
     assert_allclose(np.exp(outcome.log_predictive(heads, weights, y)), by_particle @ weights)
 
 
+@pytest.mark.parametrize("noise_prior", [HalfStudentT(4.0, 0.7), InverseGamma(2.5, 0.8)])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_the_gram_form_is_the_general_one_of_a_normal_outcome(weighted, fit_intercept, rng):
+def test_the_gram_form_is_the_general_one_of_a_normal_outcome(
+    weighted, fit_intercept, noise_prior, rng
+):
     X, y = rng.normal(size=(50, 3)), rng.normal(size=50)
     options = {
         "sample_weight": rng.uniform(0.5, 2.0, size=50) if weighted else None,
         "fit_intercept": fit_intercept,
     }
-    fused = LinearTarget(X, y, noise_shape=2.5, noise_scale=0.8, **options)
-    general = RegressionTarget(Normal(2.5, 0.8), X, y, **options)
+    fused = LinearTarget(X, y, noise_prior=noise_prior, **options)
+    general = RegressionTarget(Normal(noise_prior), X, y, **options)
     theta, rows = rng.normal(size=(5, fused.dim)), rng.permutation(50)[:20]
     assert fused.names == general.names
     for chosen in (None, rows):

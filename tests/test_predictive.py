@@ -330,7 +330,7 @@ def test_each_row_has_its_own_direction(regression):
     # |y| increases where almost all of the outcome is positive, and decreases where it is negative.
     X = np.sign(regression[1][:, :1])
     y = 100.0 * X[:, 0] + np.linspace(-1.0, 1.0, len(X))
-    estimator = BayesianLinearRegression(ENGINE, noise_scale=0.01, random_state=0)
+    estimator = BayesianLinearRegression(ENGINE, random_state=0)
     fitted, *_ = fit_transformed((estimator, X, y), lambda y: y, np.abs)
     new = np.array([[-1.0], [1.0]])
     low, high = fitted.regressor_.predict_interval(new).T

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
-from scipy.stats import expon, f, gamma, invgamma, laplace, multivariate_t, norm, t
+from scipy.stats import expon, f, gamma, invgamma, kstest, laplace, multivariate_t, norm, t
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
@@ -17,7 +17,9 @@ from skstein.inference import LaplaceDraws
 from skstein.priors import (
     PRIORS,
     AdaptiveRidge,
+    HalfStudentT,
     HierarchicalNormal,
+    InverseGamma,
     Laplace,
     Normal,
     StudentT,
@@ -366,3 +368,45 @@ def test_a_named_prior_of_the_intercept_is_wide(kind, name, rng):
     plain = kind(engine(), random_state=0).fit(X, y)
     gap = np.abs(np.ravel(model.intercept_) - np.ravel(plain.intercept_))
     assert (gap < np.ravel(plain.intercept_std_)).all()
+
+
+# Of a noise variance, as densities of its logarithm.
+
+NOISE = {
+    "half-student-t": (HalfStudentT(3.0, 0.7), f(1, 3.0, scale=0.49)),  # a squared t is an F
+    "inverse-gamma": (InverseGamma(1.5, 0.3), invgamma(1.5, scale=0.3)),
+}
+every_noise = pytest.mark.parametrize(("prior", "law"), NOISE.values(), ids=NOISE)
+
+
+@every_noise
+def test_a_noise_prior_has_the_density_of_scipy(prior, law, rng):
+    log_v = rng.uniform(-7.0, 7.0, size=(8, 1))
+    expected = law.logpdf(np.exp(log_v[:, 0])) + log_v[:, 0]
+    assert_allclose(prior.log_density(log_v), expected, rtol=0.0, atol=1e-3)
+    score = central_differences(prior.log_density, log_v)
+    assert_allclose(prior.score(log_v), score, rtol=1e-6, atol=1e-8)
+    curvature = -central_differences(lambda u: prior.score(u)[:, 0], log_v)
+    assert_allclose(prior.curvature(log_v), curvature, rtol=1e-6, atol=1e-8)
+
+
+@every_noise
+def test_a_noise_prior_draws_from_itself(prior, law, rng):
+    draws = prior.sample(rng, 2000)
+    assert draws.shape == (2000, 1)
+    assert kstest(np.exp(draws[:, 0]), law.cdf).pvalue > 1e-6
+
+
+def test_a_half_student_t_leaves_some_noise():
+    """Without, the density of rows that are fitted exactly grows without bound."""
+    prior = HalfStudentT(scale=2.0)
+    grid = np.linspace(-40.0, 0.0, 40_001)[:, None]
+    exact_fit = prior.log_density(grid) - 10.0 * grid[:, 0]
+    assert_allclose(grid[np.argmax(exact_fit), 0], np.log(4e-6 / 9.5), atol=0.01)
+
+
+def test_names_of_noise_priors_grow_parameters():
+    reg = BayesianLinearRegression().set_params(noise_prior__scale=2.0)
+    assert reg.noise_prior.scale == 2.0 and reg.noise_prior.df == 3.0
+    with pytest.raises(TypeError, match=r"skstein\.priors\.NoisePrior"):
+        reg.set_params(noise_prior=Normal()).fit([[0.0], [1.0]], [0.0, 1.0])

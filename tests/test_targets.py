@@ -9,7 +9,7 @@ from sklearn import config_context
 
 from skstein import LogDensity
 from skstein._blocks import row_blocks
-from skstein.priors import Normal, resolve_prior
+from skstein.priors import InverseGamma, Normal, resolve_prior
 from skstein.targets import LinearTarget, LogisticTarget, SoftmaxTarget, Target, supports
 
 KINDS = ["logistic", "softmax", "linear"]
@@ -17,7 +17,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 with_and_without_intercept = pytest.mark.parametrize("fit_intercept", [True, False])
 
 PRIORS = {"prior": Normal(0.7), "intercept_prior": Normal(3.0)}
-NOISE = {"noise_shape": 2.5, "noise_scale": 0.8}
+NOISE = InverseGamma(2.5, 0.8)
 CLASSES = 3
 
 
@@ -30,7 +30,7 @@ def outcomes(kind, rng, n):
 def build(kind, X, y, **params):
     params = PRIORS | params
     if kind == "linear":
-        return LinearTarget(X, y, **NOISE, **params)
+        return LinearTarget(X, y, noise_prior=NOISE, **params)
     if kind == "softmax":
         return SoftmaxTarget(X, y, n_classes=CLASSES, **params)
     return LogisticTarget(X, y, **params)
@@ -65,7 +65,7 @@ def direct_prior(kind, theta, fit_intercept):
     if kind == "linear":
         # The density of log sigma^2: that of sigma^2 times sigma^2.
         sigma2, coefficients = np.exp(theta[-1]), theta[:-1]
-        value += invgamma.logpdf(sigma2, NOISE["noise_shape"], scale=NOISE["noise_scale"])
+        value += invgamma.logpdf(sigma2, NOISE.shape, scale=NOISE.scale)
         value += theta[-1]
     table = coefficients.reshape(CLASSES if kind == "softmax" else 1, -1)
     if fit_intercept:
@@ -227,7 +227,7 @@ def test_prior_draws_have_the_prior_moments(kind, rng):
     k = CLASSES if kind == "softmax" else 1
     variance[: 3 * k : 3] = PRIORS["intercept_prior"].scale ** 2
     if kind == "linear":
-        a, b = NOISE["noise_shape"], NOISE["noise_scale"]
+        a, b = NOISE.shape, NOISE.scale
         mean[-1], variance[-1] = np.log(b) - digamma(a), polygamma(1, a)
         excess[-1] = polygamma(3, a) / variance[-1] ** 2
     assert draws.shape == (m, target.dim)
@@ -283,7 +283,7 @@ def test_a_prior_is_resolved_by_name_or_cloned():
         resolve_prior("cauchy")
     with pytest.raises(TypeError, match=r"class Normal; pass an instance: intercept_prior=Normal"):
         resolve_prior(Normal, name="intercept_prior")
-    with pytest.raises(TypeError, match="is no prior"):
+    with pytest.raises(TypeError, match="does not fit"):
         resolve_prior(3.0)
     with pytest.raises(ValueError, match="scale"):
         resolve_prior(Normal(-1.0))

@@ -78,9 +78,9 @@ def kind_of(name):
 def model_of(name, gold, engine, seed):
     """The estimator whose posterior the gold file holds."""
     prior = Normal(float(gold["prior_sd"]))
-    return kind_of(name)[0](
-        engine, prior=prior, intercept_prior=prior, standardize=False, random_state=seed
-    )
+    own = {"noise_shape": 1.0, "noise_scale": 1.0} if name.endswith("linear") else {}
+    options = {"standardize": False, "random_state": seed, **own}
+    return kind_of(name)[0](engine, prior=prior, intercept_prior=prior, **options)
 
 
 def accuracy(posterior, gold):

@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgError
 
 from .._warnings import warn
 from ..protocols import Bijection
-from ..targets import OneSided, line_shifts
+from ..targets import OneSided, line_shifts, supports
 from ..targets.newton import DIAGONAL_ABOVE, gaussian_surrogate
 from ..targets.one_sided import SHIFT
 
@@ -69,9 +69,10 @@ def find_frame(target):
     if len(getattr(target, "factors", ())) > 1:  # which the map would mix
         return plain
     try:
-        one_sided = np.flatnonzero(np.abs(line_shifts(target, laplace)) > SHIFT)
+        scanned = target.scanned(surrogate) if supports(target, "scanned") else target
+        one_sided = np.flatnonzero(np.abs(line_shifts(scanned, laplace)) > SHIFT)
         if len(one_sided):
-            bijection = OneSided(target, laplace, one_sided, surrogate).bijection
+            bijection = OneSided(scanned, laplace, one_sided, surrogate).bijection
             return Frame(bijection, gaussian, laplace.mode, one_sided)
     except (FloatingPointError, LinAlgError) as error:
         warn(f"one-sided coordinates could not be straightened: {error}")

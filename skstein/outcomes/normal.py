@@ -7,7 +7,7 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from .._jit.predict import normal_mixture_crps, normal_mixture_quantile
-from ..priors import LogInverseGamma
+from ..priors import HalfStudentT
 from .base import NumericOutcome
 
 # Standard normal nodes and their probabilities: exact for polynomials up to degree 127.
@@ -26,8 +26,8 @@ class Normal(NumericOutcome):
 
     Parameters
     ----------
-    noise_shape, noise_scale : float, default=1.0
-        Of the inverse gamma prior of the variance, the scale in squared units of y.
+    noise_prior : NoisePrior, default=None
+        Of the variance; by default ``HalfStudentT()``, whose scale is in units of y.
 
     Examples
     --------
@@ -42,12 +42,8 @@ class Normal(NumericOutcome):
     location_scale = True
     predictor = "y"
 
-    def __init__(self, noise_shape=1.0, noise_scale=1.0):
-        self.noise_shape, self.noise_scale = float(noise_shape), float(noise_scale)
-
-    @property
-    def extra_prior(self):
-        return LogInverseGamma(self.noise_shape, self.noise_scale)
+    def __init__(self, noise_prior=None):
+        self.extra_prior = HalfStudentT() if noise_prior is None else noise_prior
 
     def rescaled_by(self, y_scale):
         return np.array([2.0 * np.log(y_scale)])

@@ -42,9 +42,10 @@ class Target:
     """Base class of log densities.
 
     A subclass sets ``dim`` and writes ``log_likelihood`` and ``log_prior`` (or ``log_density``),
-    and whatever of the optional parts it can: ``score``, ``hessian``, ``conditional``,
-    ``sample_prior``, ``pointwise_log_likelihood``, ``take``. Engines start from a standard normal
-    where there is no ``start``. What an engine asks for is in `skstein.protocols.WorkingTarget`.
+    and whatever of the optional parts it can: ``score``, ``hessian``, ``conditional``
+    (and ``scanned``, the target about the mode of that), ``sample_prior``,
+    ``pointwise_log_likelihood``, ``take``. Engines start from a standard normal where there is no
+    ``start``. What an engine asks for is in `skstein.protocols.WorkingTarget`.
 
     Attributes
     ----------
@@ -86,6 +87,7 @@ class Target:
     hessian: Any = None
     hessian_diagonal: Any = None
     conditional: Any = None
+    scanned: Any = None
     log_prior: Any = None
     log_likelihood: Any = None
     sample_prior: Any = None

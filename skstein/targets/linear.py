@@ -1,16 +1,39 @@
 """Linear regression with unknown noise variance as a target."""
 
+import copy
 import math
 
 import numpy as np
 
 from .. import outcomes
 from .._blocks import row_blocks
-from ..priors import LogInverseGamma
 from .factors import ConjugateFactor, MultivariateNormal
 from .glm import RegressionTarget
 
 _GRAM_UP_TO = 2000  # columns
+
+
+class _Integrated:
+    """A noise prior times the volume that the coefficients have under each noise.
+
+    ``explained`` (k,) are the eigenvalues of the Gram matrix, relative to the prior's precision.
+    """
+
+    def __init__(self, prior, explained):
+        self.prior, self.explained, self.updated = prior, explained, prior.updated
+
+    def log_density(self, log_v):
+        volume = np.log1p(self.explained * np.exp(-log_v)).sum(axis=1)
+        return self.prior.log_density(log_v) - 0.5 * volume
+
+    def score(self, log_v):
+        share = self.explained / (self.explained + np.exp(log_v))
+        return self.prior.score(log_v) + 0.5 * share.sum(axis=1, keepdims=True)
+
+    def curvature(self, log_v):
+        share = self.explained / (self.explained + np.exp(log_v))
+        lost = (share * (1.0 - share)).sum(axis=1, keepdims=True)
+        return self.prior.curvature(log_v) + 0.5 * lost
 
 
 class LinearTarget(RegressionTarget):
@@ -18,13 +41,11 @@ class LinearTarget(RegressionTarget):
 
     ``theta`` = (intercept, coefficients, log sigma^2).
 
-    sigma^2 has an inverse gamma prior with density proportional to
-    ``sigma2 ** -(noise_shape + 1) * exp(-noise_scale / sigma2)``, independent of the coefficients.
     On all rows the likelihood needs only the Gram matrix, so that a gradient costs O(p^2), not
     O(n p); above 2000 columns the matrix is not formed.
 
     With ``factorized=True`` the factors for mean field are ``q(intercept, coefficients)``, a normal
-    under normal priors, and ``q(sigma^2)``, an inverse gamma.
+    under normal priors, and ``q(sigma^2)``, inverse gamma under such a prior.
 
     Parameters
     ----------
@@ -32,8 +53,8 @@ class LinearTarget(RegressionTarget):
         Features.
     y : array-like of shape (n,)
         Outcomes.
-    noise_shape, noise_scale : float, default=1.0
-        Of the prior of sigma^2, the scale in squared units of y.
+    noise_prior : NoisePrior, default=None
+        Of sigma^2, independent of the coefficients; by default ``HalfStudentT()``.
     factorized : bool, default=False
         Whether there are factors for mean field.
     **kwargs : dict
@@ -48,8 +69,8 @@ class LinearTarget(RegressionTarget):
     ('intercept', 'x0', 'x1', 'log_sigma2')
     """
 
-    def __init__(self, X, y, *, noise_shape=1.0, noise_scale=1.0, factorized=False, **kwargs):
-        outcome = outcomes.Normal(noise_shape, noise_scale)
+    def __init__(self, X, y, *, noise_prior=None, factorized=False, **kwargs):
+        outcome = outcomes.Normal(noise_prior)
         super().__init__(outcome, X, np.asarray(y, dtype=float), **kwargs)
         self.factorized = bool(factorized)
         self._sum_up()
@@ -84,7 +105,9 @@ class LinearTarget(RegressionTarget):
             ConjugateFactor(coef, self._coef_given_noise)
             if normal and self._gram is not None
             else coef,
-            ConjugateFactor(noise, self._noise_given_coef),
+            ConjugateFactor(noise, self._noise_given_coef)
+            if self.outcome.extra_prior.updated is not None
+            else noise,
         )
 
     def _coef_given_noise(self, theta):
@@ -95,10 +118,7 @@ class LinearTarget(RegressionTarget):
 
     def _noise_given_coef(self, theta):
         weight, rss, _ = self._sufficient(theta, None)
-        prior = self.outcome
-        return LogInverseGamma(
-            prior.noise_shape + 0.5 * weight, prior.noise_scale + 0.5 * rss.mean()
-        )
+        return self.outcome.extra_prior.updated(weight, rss.mean())
 
     def _ridge_solution(self):
         if self._gram is None:
@@ -109,9 +129,33 @@ class LinearTarget(RegressionTarget):
 
     @property
     def initial(self):
-        shape, scale = self.outcome.noise_shape, self.outcome.noise_scale
-        variance = (self._rss + 2 * scale) / (self._total_weight + 2 * shape)
-        return np.append(self._center, math.log(variance))
+        updated = self.outcome.extra_prior.updated
+        if updated is not None:
+            given = updated(self._total_weight, self._rss)
+            return np.append(self._center, np.log(given.scale / given.shape))
+        # The residuals of no more rows than columns vanish; then the outcome tells the order.
+        rows = max(self._total_weight, 1.0)
+        squares = self._rss + self.weights @ self.y**2 / rows
+        return np.append(self._center, math.log(max(squares / rows, 1e-8)))
+
+    def conditional(self, second_moment):
+        """As for any regression; and the noise has its mode with the coefficients integrated out.
+
+        The joint density of coefficients and noise is highest at less noise than is likely, at none
+        where rows are no more than columns, because the coefficients fit best there.
+        """
+        twin = super().conditional(second_moment)
+        if self._gram is not None:
+            scale = twin._prior_precision_diagonal(second_moment) ** -0.5
+            explained = np.maximum(np.linalg.eigvalsh(scale[:, None] * self._gram * scale), 0.0)
+            twin.outcome = outcomes.Normal(_Integrated(self.outcome.extra_prior, explained))
+        return twin
+
+    def scanned(self, surrogate):
+        """This regression with the noise of its `conditional` one, whose mode it shares."""
+        twin = copy.copy(self)
+        twin.outcome = surrogate.outcome
+        return twin
 
     def _sufficient(self, theta, rows):
         """Total weight, residual sum of squares (m,) and residual moment (m, n_columns)."""
@@ -156,8 +200,8 @@ class LinearTarget(RegressionTarget):
         hessian = np.empty((self.dim, self.dim))
         hessian[:-1, :-1] = precision * gram + self._prior_precision(theta)
         hessian[:-1, -1] = hessian[-1, :-1] = precision * moment[0]
-        hessian[-1, -1] = precision * (0.5 * rss[0] + self.outcome.noise_scale)
-        return hessian
+        hessian[-1, -1] = 0.5 * precision * rss[0]
+        return self._with_extra_curvature(hessian, theta)
 
     def hessian_diagonal(self, theta):
         """The diagonal of `hessian`, shape (dim,), with the prior's expected precision."""
@@ -166,4 +210,5 @@ class LinearTarget(RegressionTarget):
         blocks = self._blocks(16 * self.dim)
         gram = sum(self.design.gram_diagonal(self.weights[rows], rows) for rows in blocks)
         coef = precision * gram + self._prior_precision_diagonal(theta)
-        return np.append(coef, precision * (0.5 * rss[0] + self.outcome.noise_scale))
+        diagonal = np.append(coef, 0.5 * precision * rss[0])
+        return self._with_extra_curvature(diagonal, theta)

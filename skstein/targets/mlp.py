@@ -24,7 +24,7 @@ import numpy as np
 from .._blocks import row_blocks
 from .._jit import mlp
 from ..outcomes import Bernoulli, Categorical, Normal
-from ..priors import HierarchicalNormal, LogInverseGamma
+from ..priors import HierarchicalNormal, InverseGamma
 from ._weight_priors import weight_prior
 from .base import Target
 
@@ -152,7 +152,7 @@ class MLPTarget(Target):
     y : ndarray of shape (n,) or (n, n_outputs)
         For a normal likelihood the outcomes, otherwise the numbers of classes, (n,).
     outcome : Normal, Bernoulli or Categorical, default=None
-        Of :mod:`skstein.outcomes`; ``Normal(1.0, 0.01)`` by default.
+        Of :mod:`skstein.outcomes`; ``Normal(InverseGamma(1.0, 0.01))`` by default.
     sample_weight : ndarray of shape (n,), default=None
         A weight equals that many repetitions of a row.
     hidden_layer_sizes : sequence of int, default=(50,)
@@ -209,15 +209,15 @@ class MLPTarget(Target):
                 "layer needs at least one."
             )
         self.dtype = np.dtype(dtype)
-        self.outcome = Normal(1.0, 0.01) if outcome is None else outcome
+        self.outcome = Normal(InverseGamma(1.0, 0.01)) if outcome is None else outcome
         likelihood = _COMPILED.get(type(self.outcome))
         if likelihood is None:
             raise ValueError(
                 f"networks have no compiled likelihood of {type(self.outcome).__name__}: outcome "
                 "must be Normal, Bernoulli or Categorical."
             )
-        noise = self.outcome.extra_prior or LogInverseGamma(1.0, 1.0)
-        self.noise_shape, self.noise_scale = float(noise.shape[0]), float(noise.scale[0])
+        noise = self.outcome.extra_prior or InverseGamma()
+        self.noise_shape, self.noise_scale = float(noise.shape), float(noise.scale)
         X = mlp.aligned(X, self.dtype)
         codes = np.asarray(y, dtype=np.intp if self.outcome.has_classes else None)
         if self.outcome.n_predictors > 1:

@@ -46,8 +46,11 @@ SINGLE_SEED = 1.5
 def model_of(name, gold, engine, seed):
     """The estimator whose posterior the reference holds: one prior on all, nothing standardised."""
     prior = Normal(float(gold["prior_sd"]))
-    kind = BayesianLinearRegression if name.endswith("linear") else BayesianLogisticRegression
-    return kind(engine, prior=prior, intercept_prior=prior, standardize=False, random_state=seed)
+    own, kind = {}, BayesianLogisticRegression
+    if name.endswith("linear"):
+        own, kind = {"noise_shape": 1.0, "noise_scale": 1.0}, BayesianLinearRegression
+    options = {"standardize": False, "random_state": seed, **own}
+    return kind(engine, prior=prior, intercept_prior=prior, **options)
 
 
 def accuracy(posterior, gold):
