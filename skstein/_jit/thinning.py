@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._compile import compiled, frozen
+from ._compile import REORDERED, compiled, frozen
 
 # Rows of the Stein matrix are computed in pieces that stay in the processor's cache.
 _PIECE = 512
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 class Kernel(NamedTuple):
@@ -152,6 +153,23 @@ def stein_matrix(x, scores, kernel):
     matrix = np.empty((len(x), len(x)))
     _stein_matrix(frozen(x), frozen(scores), kernel, matrix)
     return matrix
+
+
+def balanced(x, z, knots, slopes, n_points, sweeps):
+    """Indices (n_points,) of samples, one of each block of the stream, whose features balance.
+
+    Features are ``z`` (n, r) and, of every coordinate of ``x`` (n, d), the ramps from -1 to 1
+    through ``knots`` (k, d) with ``slopes`` (d,). Every sweep replaces each block's sample by the one
+    with which the sum of the deviations from the features' means is smallest.
+    """
+    # A start from none would favour samples near the mean, and one at even steps would take all
+    # from one of several chains: the places within the blocks are multiples of the golden ratio.
+    starts = np.arange(n_points + 1) * len(x) // n_points
+    places = np.arange(n_points) * _GOLDEN % 1.0
+    indices = starts[:-1] + (places * np.diff(starts)).astype(np.int64)
+    arrays = frozen(x), frozen(z), frozen(knots), frozen(slopes)
+    _balanced(*arrays, starts, int(sweeps), indices)
+    return indices
 
 
 @compiled
@@ -462,3 +480,58 @@ def _stein_matrix(x, scores, kernel, matrix):
         for i in range(n):
             _stein_row(x[i], scores[i], there, point_scores[:, low:high], kernel, scratch)
             matrix[i, low:high] = scratch[0, : high - low]
+
+
+@compiled(fastmath=REORDERED)
+def _ramp(value, knot, slope):
+    return min(max((value - knot) * slope, -1.0), 1.0)
+
+
+@compiled(fastmath=REORDERED)
+def _add_features(x, z, knots, slopes, means, sign, linear, ramps):
+    """Add ``sign`` times a sample's deviations from the means of the ramps; those of z are 0."""
+    for k in range(z.size):
+        linear[k] += sign * z[k]
+    for j in range(len(knots)):
+        for k in range(x.size):
+            ramps[j, k] += sign * (_ramp(x[k], knots[j, k], slopes[k]) - means[j, k])
+
+
+@compiled(fastmath=REORDERED)
+def _rise(x, z, knots, slopes, means, linear, ramps):
+    """By how much a sample raises the squared norm of the sums."""
+    total = 0.0
+    for k in range(z.size):
+        total += z[k] * (2.0 * linear[k] + z[k])
+    for j in range(len(knots)):
+        for k in range(x.size):
+            deviation = _ramp(x[k], knots[j, k], slopes[k]) - means[j, k]
+            total += deviation * (2.0 * ramps[j, k] + deviation)
+    return total
+
+
+@compiled
+def _balanced(x, z, knots, slopes, starts, sweeps, indices):
+    linear, means, ramps = np.zeros(z.shape[1]), np.zeros(knots.shape), np.zeros(knots.shape)
+    for i in range(len(x)):
+        _add_features(x[i], z[i], knots, slopes, means, 1.0, linear, ramps)
+    means = ramps / len(x)
+    linear[:] = 0.0
+    ramps[:] = 0.0
+    for i in indices:
+        _add_features(x[i], z[i], knots, slopes, means, 1.0, linear, ramps)
+    for _ in range(sweeps):
+        moved = False
+        for block in range(indices.size):
+            old = indices[block]
+            _add_features(x[old], z[old], knots, slopes, means, -1.0, linear, ramps)
+            best, least = old, math.inf
+            for i in range(starts[block], starts[block + 1]):
+                rise = _rise(x[i], z[i], knots, slopes, means, linear, ramps)
+                if rise < least:
+                    best, least = i, rise
+            moved = moved or best != old
+            indices[block] = best
+            _add_features(x[best], z[best], knots, slopes, means, 1.0, linear, ramps)
+        if not moved:
+            break
