@@ -2,11 +2,11 @@
 
 In the words of survey sampling (Deville & Tille 2004, "Efficient balanced sampling: the cube
 method"), a sample is balanced on auxiliary variables if it has their means over the population.
-Here these are the coordinates, white, for the means of all linear combinations, and smooth steps at
-the tails and the median of every margin, for spread and quantiles. The squared distance of their
-means is a maximum mean discrepancy whose kernel has finitely many features, so that its minimum over
-points one by one costs as much as reading the draws. Strata, the blocks of a stream, give modes that
-chains visit in turn their share.
+Here these are the coordinates, white, for the means of all linear combinations, and smooth steps
+at the tails and the median of every margin, for spread and quantiles. The squared distance of
+their means is a maximum mean discrepancy whose kernel has finitely many features, so that to
+descend it point by point costs as much as reading the draws. Strata, the blocks of a stream, give
+modes that chains visit in turn their share.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Balanced thinning against its definition in NumPy, and against moments and quantiles of all draws."""
+"""Balanced thinning against its definition in NumPy, and the moments and quantiles of all draws."""
 
 import numpy as np
 import pytest
