@@ -614,6 +614,8 @@ def test_fit_forgets(rng):
         ({"eps": -1.0}, "eps must be"),
         ({"eps": "slow"}, "eps must be"),
         ({"budget": 5, "eps": lambda t: -1.0}, "eps must give"),
+        ({"spread": -1.0}, "spread must be"),
+        ({"spread": "auto"}, "spread must be"),
         ({"preconditioner": "diagonal"}, "preconditioner must be"),
         ({"preconditioner": np.eye(2)}, "preconditioner must be"),
         ({"preconditioner": -np.eye(3)}, "preconditioner is not symmetric and positive definite"),
