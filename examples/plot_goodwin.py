@@ -153,7 +153,7 @@ for sampler in (RWM(adapt_metric=False), MALA(adapt_metric=False)):
 budgets = {"none": lambda t: t, "linear": "linear", "sqrt": "sqrt", "cap 100": "cap"}
 thinners = {
     (label, candidates, name): OnlineKSDThinner(
-        100, budget=budget, candidates=candidates, preconditioner=None
+        100, budget=budget, spread=0, candidates=candidates, preconditioner=None
     ).partial_fit(*stream)
     for label, stream in streams.items()
     for candidates in (1, 10)

@@ -61,7 +61,7 @@ def diagonal(k, spacing=1.0):
 
 def thin(mixture, draws, budget):
     thinner = OnlineKSDThinner(
-        kernel=IMQ(length_scale=1.0), budget=budget, candidates=5, preconditioner=None
+        kernel=IMQ(length_scale=1.0), budget=budget, spread=0, candidates=5, preconditioner=None
     )
     return thinner.partial_fit(draws, mixture.score)
 
@@ -213,7 +213,7 @@ chains = sampler.warm_up(target, 200, np.repeat(two.means, 2, axis=0), rng)
 chains, samples, scores, _ = sampler.draw(target, 1000, chains)
 
 for label, part in (("first chain", slice(1)), ("all four", slice(None))):
-    thinner = OnlineKSDThinner(kernel=IMQ(length_scale=1.0), preconditioner=None)
+    thinner = OnlineKSDThinner(kernel=IMQ(length_scale=1.0), spread=0, preconditioner=None)
     thinner.fit(samples[part], scores[part])
     print(
         f"{label:12} points by mode {two.points_by_mode(thinner.samples_).tolist()!s:9} "
@@ -235,7 +235,9 @@ for label, part in (("first chain", slice(1)), ("all four", slice(None))):
 row = Mixture([(4.0 * i, 0.0) for i in range(4)])
 stream = row.sample(np.random.default_rng(0), 5000)
 for n_points in (100, 10):
-    thinner = OnlineKSDThinner(n_points, IMQ(length_scale=1.0), candidates=5, preconditioner=None)
+    thinner = OnlineKSDThinner(
+        n_points, IMQ(length_scale=1.0), spread=0, candidates=5, preconditioner=None
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         thinner.fit(stream, row.score)

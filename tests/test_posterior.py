@@ -316,10 +316,10 @@ def test_chains_are_pushed_with_the_particles(rng):
     chains = rng.normal(size=(2, 10, 2))
     posterior = ParticlePosterior(chains[1], chains=chains)
     bijection = hyperbolic(rng)
-    pushed = posterior.pushed(bijection)
+    pushed = posterior._pushed(bijection)
     assert_allclose(pushed.chains[1], pushed.particles)
     assert pushed.chains.shape == (2, 10, 2)
-    assert pushed.pulled(bijection).chains is None
+    assert pushed._pulled(bijection).chains is None
 
 
 def test_a_coordinate_is_found_by_its_name(scored):

@@ -403,10 +403,3 @@ def test_a_half_student_t_leaves_some_noise():
     grid = np.linspace(-40.0, 0.0, 40_001)[:, None]
     exact_fit = prior.log_density(grid) - 10.0 * grid[:, 0]
     assert_allclose(grid[np.argmax(exact_fit), 0], np.log(4e-6 / 9.5), atol=0.01)
-
-
-def test_names_of_noise_priors_grow_parameters():
-    reg = BayesianLinearRegression().set_params(noise_prior__scale=2.0)
-    assert reg.noise_prior.scale == 2.0 and reg.noise_prior.df == 3.0
-    with pytest.raises(TypeError, match=r"skstein\.priors\.NoisePrior"):
-        reg.set_params(noise_prior=Normal()).fit([[0.0], [1.0]], [0.0, 1.0])

@@ -84,7 +84,7 @@ def on_diagonal(k, spacing=1.0):
 
 def thin(draws, scores, kernel, budget, candidates, eps=0.0):
     thinner = OnlineKSDThinner(
-        100, kernel, budget=budget, eps=eps, candidates=candidates, preconditioner=None
+        100, kernel, budget=budget, eps=eps, spread=0, candidates=candidates, preconditioner=None
     )
     return thinner.partial_fit(draws, scores)
 

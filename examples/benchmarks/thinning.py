@@ -2,8 +2,10 @@
 
 Four chains of 5000 draws are thinned to 100 points by every method. The table gives the error of
 the mean (root mean square over coordinates and worst coordinate, in gold standard deviations), the
-ratio of standard deviations (mean, least, greatest) and the seconds; beneath stand the ratios of
-times and errors measured in this run.
+ratio of standard deviations (mean, least, greatest), the error of the 5, 50 and 95 % points of
+coordinates and of 20 linear combinations (root mean square in standard deviations; for gold files
+with quantiles) and the seconds of the processor; beneath stand the ratios of times and errors
+measured in this run.
 
 Peers that are not installed are skipped: ``pip install skstein[peers]``; goodpoints is compiled on
 installation. stein-thinning is given the draws as they are, and standardises them. Compress++ of
@@ -19,17 +21,20 @@ used.
 """
 
 import argparse
+import os
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from gold import accuracy, kind_of, load
 
 from skstein import ParticlePosterior
+from skstein.posterior import weighted_quantile
 from skstein.priors import Normal
 from skstein.samplers import HMC
 from skstein.targets import Whitened, laplace_approximation
-from skstein.thinning import OnlineKSDThinner, backward_thin, stein_thin
+from skstein.thinning import OnlineKSDThinner, backward_thin, balanced_thin, stein_thin
 
 N_CHAINS, N_DRAWS, N_WARMUP = 4, 5000, 300
 N_POINTS, N_COMPRESSED = 100, 128
@@ -42,7 +47,7 @@ def draw(name, gold, seed):
     target = kind_of(name)[1](
         gold["X_std"], gold["y"], prior=prior, intercept_prior=prior, **options
     )
-    start = time.perf_counter()
+    start = time.process_time()
     frame = laplace_approximation(target).bijection
     white = Whitened(target, frame.offset, frame.matrix)
     rng, sampler = np.random.default_rng(seed), HMC()
@@ -50,7 +55,7 @@ def draw(name, gold, seed):
     _, z, scores, _ = sampler.draw(white, N_DRAWS, chains)
     flat, flat_scores = z.reshape(-1, target.dim), scores.reshape(-1, target.dim)
     x, s = frame.forward(flat), frame.push_score(flat, flat_scores)
-    return x.reshape(z.shape), s.reshape(z.shape), target.names, time.perf_counter() - start
+    return x.reshape(z.shape), s.reshape(z.shape), target.names, time.process_time() - start
 
 
 def in_turn(chains):
@@ -59,6 +64,10 @@ def in_turn(chains):
 
 def every_kth(x, s):
     return in_turn(x)[:: N_CHAINS * N_DRAWS // N_POINTS]
+
+
+def balanced(x, s, n_points=N_POINTS):
+    return in_turn(x)[balanced_thin(x, n_points)]
 
 
 def greedy(x, s):
@@ -95,12 +104,15 @@ def weighted(x, s):
 METHODS = {
     "all draws": lambda x, s: in_turn(x),
     "every 200th draw": every_kth,
+    "balanced_thin": balanced,
+    "  128 points": lambda x, s: balanced(x, s, N_COMPRESSED),
     "OnlineKSDThinner": lambda x, s: online(x, s).samples_,
+    "  spread=0": lambda x, s: online(x, s, spread=0).samples_,
     "  and recalibrated": lambda x, s: online(x, s, recalibrate=True).recalibrated_samples_,
     "  and weighted": weighted,
     "  and 2,000 draws again": exchanged,
     "  chain by chain, merged": merged,
-    "  128 points": lambda x, s: online(x, s, N_COMPRESSED).samples_,
+    "  with 128 points": lambda x, s: online(x, s, N_COMPRESSED).samples_,
     "  128, recalibrated": lambda x, s: (
         online(x, s, N_COMPRESSED, recalibrate=True).recalibrated_samples_
     ),
@@ -139,19 +151,39 @@ def peers():
     return found
 
 
-def run(method, x, s, names, gold):
+def quantile_errors(name, points, weights):
+    """Root mean square errors of coordinates and of linear combinations, NaN without gold."""
+    path = Path(os.environ.get("SKSTEIN_DATA", "."), "gold", "quantiles", f"{name}.npz")
+    if not path.exists():
+        return np.nan, np.nan
+    with np.load(path) as gold:
+        (levels,) = np.nonzero(np.isin(gold["probabilities"].round(3), [0.05, 0.5, 0.95]))
+        q, sd, directions = gold["probabilities"][levels], gold["sd"], gold["directions"]
+        found = (
+            weighted_quantile(points / sd, weights, q),
+            weighted_quantile(points @ directions, weights, q),
+        )
+        true = gold["coordinates"][levels] / sd, gold["predictors"][levels]
+    return [np.sqrt(np.mean((a - b) ** 2)) for a, b in zip(found, true, strict=True)]
+
+
+def run(method, x, s, names, gold, name):
     """One row of the table, as a dict."""
-    start = time.perf_counter()
+    start = time.process_time()
     result = method(x, s)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     points, weights = result if isinstance(result, tuple) else (result, None)
-    error, ratio = accuracy(ParticlePosterior(points, weights, names=names), gold)
+    posterior = ParticlePosterior(points, weights, names=names)
+    error, ratio = accuracy(posterior, gold)
+    coordinates, combinations = quantile_errors(name, points, posterior.weights)
     return {
         "mean_error": np.sqrt(np.mean(error**2)),
         "worst": np.abs(error).max(),
         "sd": ratio.mean(),
         "sd_min": ratio.min(),
         "sd_max": ratio.max(),
+        "coordinates": coordinates,
+        "combinations": combinations,
         "seconds": seconds,
     }
 
@@ -167,7 +199,7 @@ def compare(name, gold, methods, seeds):
             for method in methods.values():
                 method(x[:, :500], s[:, :500])
         for label, method in methods.items():
-            rows[label].append(run(method, x, s, names, gold))
+            rows[label].append(run(method, x, s, names, gold, name))
     means = {
         label: {key: np.mean([row[key] for row in found]) for key in found[0]}
         for label, found in rows.items()
@@ -176,18 +208,20 @@ def compare(name, gold, methods, seeds):
 
 
 def print_ratios(rows, chain_seconds):
-    ours = rows["OnlineKSDThinner"]
-    print(f"seconds: OnlineKSDThinner / the chains {ours['seconds'] / chain_seconds:.2f}")
-    for label, ours in (
-        ("stein-thinning id", rows["OnlineKSDThinner"]),
-        ("goodpoints g=4 (128)", rows["  128 points"]),
+    for label in ("balanced_thin", "OnlineKSDThinner"):
+        print(f"seconds: {label} / the chains {rows[label]['seconds'] / chain_seconds:.3f}")
+    for peer, ours in (
+        ("goodpoints g=0 (128)", "  128 points"),
+        ("goodpoints g=4 (128)", "  128 points"),
+        ("goodpoints g=4 (128)", "  with 128 points"),
+        ("stein-thinning smpcov", "balanced_thin"),
+        ("stein-thinning smpcov", "OnlineKSDThinner"),
     ):
-        if label in rows:
-            peer = rows[label]
-            print(
-                f"{label} / OnlineKSDThinner: seconds {peer['seconds'] / ours['seconds']:.1f}, "
-                f"mean error {peer['mean_error'] / ours['mean_error']:.2f}"
-            )
+        if peer in rows:
+            print(f"{peer} / {ours.strip()}:", end="")
+            for key in ("seconds", "mean_error", "coordinates", "combinations"):
+                print(f" {key} {rows[peer][key] / rows[ours][key]:.2f}", end="")
+            print()
 
 
 def main():
@@ -212,13 +246,13 @@ def main():
             possible.pop("  and recalibrated", None)
         rows, chain_seconds = compare(name, gold, possible, arguments.seeds)
         print(f"\n{name}: {gold['mean'].size} coordinates, chains in {chain_seconds:.2f} s")
-        print(f"{'':28}{'mean err':>9}{'worst':>7}{'sd':>7}{'[min':>7}{'max]':>7}{'seconds':>9}")
+        widths = {"mean_error": 11, "worst": 7, "sd": 7, "sd_min": 8, "sd_max": 8}
+        widths |= {"coordinates": 12, "combinations": 13, "seconds": 9}
+        print(" " * 28 + "".join(f"{key:>{width}}" for key, width in widths.items()))
         for label, row in rows.items():
-            print(
-                f"{label:28}{row['mean_error']:9.3f}{row['worst']:7.3f}{row['sd']:7.3f}"
-                f"{row['sd_min']:7.2f}{row['sd_max']:7.2f}{row['seconds']:9.3f}"
-            )
-        if {"OnlineKSDThinner", "  128 points"} <= set(rows):
+            numbers = (f"{row[key]:{width}.3f}" for key, width in widths.items())
+            print(f"{label:28}" + "".join(numbers))
+        if set(METHODS) - {"  and recalibrated"} <= set(rows):
             print_ratios(rows, chain_seconds)
 
 

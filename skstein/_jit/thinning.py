@@ -10,6 +10,10 @@ so that the loop over points vectorises.
 Base kernels are ``phi(|u - v|^2)`` in coordinates u in which their ellipsoids are spheres. There a
 score ``t_k`` stands for ``t_k / sqrt(rates_k)`` in the coordinates of the Stein kernel, which are
 the same up to a rotation if all rates are 1.
+
+In a dictionary ``k0`` has a multiple of ``b(u) b(v)`` beside the base kernel's part. The mean of
+``b = s.x + d`` over the target is 0 by Stein's identity, and above or below 0 for points that are
+spread too little or too much.
 """
 
 import math
@@ -17,24 +21,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._compile import compiled, frozen
+from ._compile import REORDERED, compiled, frozen
 
 # Rows of the Stein matrix are computed in pieces that stay in the processor's cache.
 _PIECE = 512
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 class Kernel(NamedTuple):
-    """A radial base kernel: Gaussian or inverse multiquadric, squared scale, exponent, rates."""
+    """A radial base kernel: Gaussian or inverse multiquadric, squared scale, exponent, rates.
+
+    ``spread`` is the factor of ``b(u) b(v)`` in a dictionary.
+    """
 
     gaussian: bool
     scale2: float
     exponent: float
     rates: np.ndarray
+    spread: float
 
     @classmethod
-    def of(cls, gaussian, scale2, exponent, rates):
+    def of(cls, gaussian, scale2, exponent, rates, spread):
         """With the types that the routines are compiled for; ``rates`` is (d,)."""
-        return cls(bool(gaussian), float(scale2), float(exponent), frozen(rates))
+        numbers = bool(gaussian), float(scale2), float(exponent)
+        return cls(*numbers, frozen(rates), float(spread))
 
 
 class Dictionary(NamedTuple):
@@ -42,7 +52,8 @@ class Dictionary(NamedTuple):
 
     ``counts`` holds the number of points, of samples in the current group, of finished groups, of
     points that ever entered, and of replacements since the row sums were last recomputed.
-    ``best_numbers`` holds the candidate's objective and k0(x, x), ``scratch`` has room for what a
+    ``best_numbers`` holds the candidate's objective, k0(x, x) and b(x), ``identities`` the points'
+    b(u), ``scratch`` has room for what a
     row of the Stein matrix needs.
     """
 
@@ -50,6 +61,7 @@ class Dictionary(NamedTuple):
     scores: np.ndarray
     matrix: np.ndarray
     row_sums: np.ndarray
+    identities: np.ndarray
     index: np.ndarray
     counts: np.ndarray
     best_point: np.ndarray
@@ -70,13 +82,14 @@ def empty_dictionary(capacity, dim):
         scores=np.zeros((dim, capacity)),
         matrix=np.zeros((capacity, capacity)),
         row_sums=np.zeros(capacity),
+        identities=np.zeros(capacity),
         index=np.zeros(capacity, dtype=np.int64),
         counts=np.zeros(5, dtype=np.int64),
         best_point=np.zeros(dim),
         best_score=np.zeros(dim),
         best_row=np.zeros(capacity),
         best_index=np.zeros(1, dtype=np.int64),
-        best_numbers=np.zeros(2),
+        best_numbers=np.zeros(3),
         scratch=np.zeros((4, capacity)),
     )
 
@@ -154,6 +167,23 @@ def stein_matrix(x, scores, kernel):
     return matrix
 
 
+def balanced(x, z, knots, slopes, n_points, sweeps):
+    """Indices (n_points,) of samples, one of each block of the stream, whose features balance.
+
+    Features are ``z`` (n, r) and, of every coordinate of ``x`` (n, d), the ramps from -1 to 1
+    through ``knots`` (k, d) with ``slopes`` (d,). Every sweep replaces each block's sample by the
+    one with which the sum of the deviations from the features' means is smallest.
+    """
+    # A start from none would favour samples near the mean, and one at even steps would take all
+    # from one of several chains: the places within the blocks are multiples of the golden ratio.
+    starts = np.arange(n_points + 1) * len(x) // n_points
+    places = np.arange(n_points) * _GOLDEN % 1.0
+    indices = starts[:-1] + (places * np.diff(starts)).astype(np.int64)
+    arrays = frozen(x), frozen(z), frozen(knots), frozen(slopes)
+    _balanced(*arrays, starts, int(sweeps), indices)
+    return indices
+
+
 @compiled
 def _stein_row(x, s, points, scores, kernel, scratch):
     """``scratch[0, i] = k0(x, points[:, i])`` for a radial kernel phi(|x - y|^2).
@@ -162,7 +192,7 @@ def _stein_row(x, s, points, scores, kernel, scratch):
     """
     row, slopes = scratch[0], scratch[1]
     squares, curvatures = scratch[2], scratch[3]
-    gaussian, scale2, exponent, rates = kernel
+    gaussian, scale2, exponent, rates, _ = kernel
     dim, n = points.shape
     trace = 0.0
     isotropic = True
@@ -213,8 +243,17 @@ def _stein_row(x, s, points, scores, kernel, scratch):
 
 
 @compiled
+def _identity(x, s, rates):
+    """``s.x + d``."""
+    total = float(s.size)
+    for k in range(s.size):
+        total += s[k] * x[k] / rates[k]
+    return total
+
+
+@compiled
 def _stein_diagonal(s, kernel):
-    gaussian, scale2, exponent, rates = kernel
+    gaussian, scale2, exponent, rates, _ = kernel
     total = 0.0
     trace = 0.0
     for k in range(s.size):
@@ -229,11 +268,14 @@ def _offer(d, x, s, index, candidates, kernel):
     n = d.counts[SIZE]
     _stein_row(x, s, d.points[:, :n], d.scores[:, :n], kernel, d.scratch)
     row = d.scratch[0, :n]
-    own = _stein_diagonal(s, kernel)
+    identity = _identity(x, s, kernel.rates)
+    row += kernel.spread * identity * d.identities[:n]
+    own = _stein_diagonal(s, kernel) + kernel.spread * identity * identity
     objective = own + 2.0 * row.sum()
     if d.counts[GROUP] == 0 or objective < d.best_numbers[0]:
         d.best_numbers[0] = objective
         d.best_numbers[1] = own
+        d.best_numbers[2] = identity
         d.best_index[0] = index
         d.best_point[:] = x
         d.best_score[:] = s
@@ -254,6 +296,7 @@ def _place(d, j):
     d.matrix[j, :n] = d.best_row[:n]
     d.matrix[j, j] = d.best_numbers[1]
     d.row_sums[j] = d.matrix[j, :n].sum()
+    d.identities[j] = d.best_numbers[2]
     d.points[:, j] = d.best_point
     d.scores[:, j] = d.best_score
     d.index[j] = d.best_index[0]
@@ -319,6 +362,7 @@ def _drop(d, j):
     for i in range(last + 1):
         d.row_sums[i] -= d.matrix[i, j]
     d.row_sums[j] = d.row_sums[last]
+    d.identities[j] = d.identities[last]
     d.index[j] = d.index[last]
     d.points[:, j] = d.points[:, last]
     d.scores[:, j] = d.scores[:, last]
@@ -462,3 +506,58 @@ def _stein_matrix(x, scores, kernel, matrix):
         for i in range(n):
             _stein_row(x[i], scores[i], there, point_scores[:, low:high], kernel, scratch)
             matrix[i, low:high] = scratch[0, : high - low]
+
+
+@compiled(fastmath=REORDERED)
+def _ramp(value, knot, slope):
+    return min(max((value - knot) * slope, -1.0), 1.0)
+
+
+@compiled(fastmath=REORDERED)
+def _add_features(x, z, knots, slopes, means, sign, linear, ramps):
+    """Add ``sign`` times a sample's deviations from the means of the ramps; those of z are 0."""
+    for k in range(z.size):
+        linear[k] += sign * z[k]
+    for j in range(len(knots)):
+        for k in range(x.size):
+            ramps[j, k] += sign * (_ramp(x[k], knots[j, k], slopes[k]) - means[j, k])
+
+
+@compiled(fastmath=REORDERED)
+def _rise(x, z, knots, slopes, means, linear, ramps):
+    """By how much a sample raises the squared norm of the sums."""
+    total = 0.0
+    for k in range(z.size):
+        total += z[k] * (2.0 * linear[k] + z[k])
+    for j in range(len(knots)):
+        for k in range(x.size):
+            deviation = _ramp(x[k], knots[j, k], slopes[k]) - means[j, k]
+            total += deviation * (2.0 * ramps[j, k] + deviation)
+    return total
+
+
+@compiled
+def _balanced(x, z, knots, slopes, starts, sweeps, indices):
+    linear, means, ramps = np.zeros(z.shape[1]), np.zeros(knots.shape), np.zeros(knots.shape)
+    for i in range(len(x)):
+        _add_features(x[i], z[i], knots, slopes, means, 1.0, linear, ramps)
+    means = ramps / len(x)
+    linear[:] = 0.0
+    ramps[:] = 0.0
+    for i in indices:
+        _add_features(x[i], z[i], knots, slopes, means, 1.0, linear, ramps)
+    for _ in range(sweeps):
+        moved = False
+        for block in range(indices.size):
+            old = indices[block]
+            _add_features(x[old], z[old], knots, slopes, means, -1.0, linear, ramps)
+            best, least = old, math.inf
+            for i in range(starts[block], starts[block + 1]):
+                rise = _rise(x[i], z[i], knots, slopes, means, linear, ramps)
+                if rise < least:
+                    best, least = i, rise
+            moved = moved or best != old
+            indices[block] = best
+            _add_features(x[best], z[best], knots, slopes, means, 1.0, linear, ramps)
+        if not moved:
+            break

@@ -16,7 +16,9 @@ def _chains(n_networks):
     return KSDThinnedMCMC(
         200,
         sampler=SGHMC(),
-        thinner=OnlineKSDThinner(),  # particles are networks that a chain came to, moved by nothing
+        # Particles are networks that a chain came to, moved by nothing; no chain sees enough of the
+        # posterior for Stein's identity to hold of it.
+        thinner=OnlineKSDThinner(spread=0),
         n_chains=n_networks,
         n_draws=10,
         max_draws=10,

@@ -1,4 +1,7 @@
-"""Thinning of Monte-Carlo samples by their kernel Stein discrepancy (KSD).
+"""Thinning of Monte-Carlo samples, by their balance or their kernel Stein discrepancy (KSD).
+
+`balanced_thin` takes, of a finished chain, draws with the means and margins of all draws; it needs
+no scores and is the fastest.
 
 A sample of the target density and its scores are enough to measure how far a small set of points is
 from the target: the mean of the Stein kernel over all pairs is zero in expectation only under the
@@ -8,6 +11,7 @@ target itself. `OnlineKSDThinner` keeps such a set while a Markov chain runs, in
 KSD does not see modes that no sample visited. It is no test of convergence: look at R-hat first.
 """
 
+from .balanced import balanced_thin
 from .chains import stack_draws
 from .online import OnlineKSDThinner, PowerBudget
 from .subsets import backward_thin, stein_thin, stein_weights
@@ -16,6 +20,7 @@ __all__ = [
     "OnlineKSDThinner",
     "PowerBudget",
     "backward_thin",
+    "balanced_thin",
     "stack_draws",
     "stein_thin",
     "stein_weights",

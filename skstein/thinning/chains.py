@@ -67,7 +67,7 @@ def stack_draws(posterior, var_names=None):
 
 def read_chains(samples, scores):
     """Samples and scores as (chains, draws, d) arrays of equal shape; scores may be a function."""
-    samples = _as_chains("samples", samples)
+    samples = as_chains("samples", samples)
     if callable(scores):
         flat = samples.reshape(-1, samples.shape[2])
         values = np.asarray(scores(flat), dtype=float)
@@ -77,7 +77,7 @@ def read_chains(samples, scores):
                 f"{values.shape}."
             )
         return samples, values.reshape(samples.shape)
-    scores = _as_chains("scores", scores)
+    scores = as_chains("scores", scores)
     if samples.shape != scores.shape:
         raise ValueError(
             f"scores must have the shape of samples, {samples.shape}, got {scores.shape}."
@@ -85,12 +85,21 @@ def read_chains(samples, scores):
     return samples, scores
 
 
+def check_finite(name, samples):
+    """Refuse samples (n, d) of which there are none, or some are not finite."""
+    if not len(samples):
+        raise ValueError(f"{name} is empty.")
+    if not np.isfinite(samples).all():
+        raise ValueError(f"{name} has values that are not finite; remove those draws.")
+
+
 def interleaved(chains):
     """One stream (chains * draws, ...) that takes a draw of every chain in turn."""
     return chains.swapaxes(0, 1).reshape(-1, *chains.shape[2:])
 
 
-def _as_chains(name, values):
+def as_chains(name, values):
+    """An ArviZ posterior or an array as an array (chains, draws, d)."""
     if _is_dataset(values) or _is_dataset(getattr(values, "posterior", None)):
         return stack_draws(values)[0]
     try:

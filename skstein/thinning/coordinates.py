@@ -13,10 +13,13 @@ import numbers
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import pdist
+from sklearn.utils import gen_batches
 
 from .._jit.thinning import Kernel
 from ..kernels import IMQ, RBF, resolve_kernel
+from .moments import StreamMoments
 
+_PART = 10_000  # samples whose moments are computed at a time
 _LARGEST_SAMPLE = 1000  # of which the median distance is taken
 
 
@@ -32,6 +35,8 @@ class SteinCoordinates:
         Covariance that whitens.
     samples : array of shape (n, d)
         What rules are settled by.
+    spread : float
+        Factor of Stein's identity of the spread, before it is divided by the dimension.
 
     Attributes
     ----------
@@ -41,29 +46,36 @@ class SteinCoordinates:
         The same for the compiled routines.
     """
 
-    def __init__(self, kernel, length_scale, preconditioner, samples):
+    def __init__(self, kernel, length_scale, preconditioner, samples, spread=0.0):
         kernel = resolve_kernel(kernel)
         if not isinstance(kernel, IMQ | RBF):
             raise ValueError(f'kernel must be "imq", "rbf", an IMQ or an RBF, got {kernel!r}.')
         dim = samples.shape[1]
         # x = location + root u; without a root, u is x itself.
         self._root, self._rates = None, np.ones(dim)
-        self._location = samples.mean(axis=0) if len(samples) else np.zeros(dim)
+        self._spread = spread
+        self._location = np.zeros(dim)
         covariance = _covariance("preconditioner", preconditioner, samples)
         if covariance is not None:
             self._root = _cholesky("preconditioner", covariance)
             self._inverse = solve_triangular(self._root, np.eye(dim), lower=True)
-        squares = _squared_scale(length_scale, self.samples(samples))
+        if isinstance(preconditioner, str):
+            self._location = samples.mean(axis=0)
+        # Rules look at no more than these.
+        few = np.linspace(0, len(samples) - 1, min(len(samples), _LARGEST_SAMPLE), dtype=int)
+        some = samples[few]
+        squares = _squared_scale(length_scale, self.samples(some))
         if np.ndim(squares) == 2:
             self._make_round(squares)
             squares = 1.0
         if squares is not None:
             kernel = _with_scale(kernel, float(np.sqrt(squares)))
-        self.base_kernel = kernel.fixed(self.samples(samples))
+        self.base_kernel = kernel.fixed(self.samples(some))
 
     @property
     def kernel(self):
-        return Kernel.of(*_numbers(self.base_kernel, len(self._rates)), self._rates)
+        dim = len(self._rates)
+        return Kernel.of(*_numbers(self.base_kernel, dim), self._rates, self._spread / dim)
 
     def samples(self, x):
         """Samples (n, d) in round coordinates."""
@@ -100,7 +112,10 @@ def _covariance(name, value, samples):
                 f'{name}="cov" needs more than {dim} samples (in the first call, if there are '
                 f"several), got {len(samples)}; pass more of them, or a matrix."
             )
-        return np.cov(samples, rowvar=False).reshape(dim, dim)
+        moments = StreamMoments(dim, full=True)
+        for part in gen_batches(len(samples), _PART):
+            moments.add(samples[part])
+        return moments.scatter / (len(samples) - 1)
     if isinstance(value, str) or np.shape(value) != (dim, dim):
         raise ValueError(
             f'{name} must be None, "cov" or an array of shape ({dim}, {dim}), got {value!r}.'

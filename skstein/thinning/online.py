@@ -1,11 +1,12 @@
 """Online thinning: a dictionary of points that follows a stream of draws.
 
 The method is that of Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized
-Stein discrepancy". It differs from the paper in four ways. The default budget is a hard cap: a
+Stein discrepancy". It differs from the paper in five ways. The default budget is a hard cap: a
 candidate is tried together with the dictionary before it replaces the point that contributes most
 to the KSD, so that bad points leave at any time and memory is bounded. The length scale grows with
 the dimension, l^2 = 4 d for points with unit covariance, where a fixed one lets the kept points
-shrink towards the mode. The row sums of the Stein matrix are updated and their sum taken afresh,
+shrink towards the mode; and the kernel has a further term, Stein's identity of the spread, without
+which they still shrink. The row sums of the Stein matrix are updated and their sum taken afresh,
 where the paper recomputes the KSD for every trial. The candidate of a group minimises
 ``k0(x, x) + 2 sum_i k0(x, x_i)``, and with it the KSD after it has entered.
 """
@@ -29,6 +30,7 @@ from .moments import StreamMoments
 from .subsets import simplex_weights
 
 _PIECE = 100  # draws passed on at a time, and between two records of the path at first
+_PART = 10_000  # draws of all chains copied at a time
 _LONGEST_PATH = 1000
 _BUDGETS = {
     "linear": lambda t: 0.5 * t,
@@ -86,6 +88,10 @@ class OnlineKSDThinner(BaseEstimator):
     eps : float, "decaying" or callable, default=0.0
         With a floor, how much the squared KSD may rise by dropping: a number, ``eps(t)``, or
         "decaying": log(t) / f(t)^2, the sequence of the paper's theorem 1. Not used by "cap".
+    spread : float, default=0.1
+        Weight of Stein's identity of the spread, ``E[s.(x - a)] = -d``, beside the kernel: without
+        it, which is 0 and the paper's, kept points have too little spread, the less the longer the
+        stream. a is the mean of the first call's samples with "cov", else the origin.
     candidates : int, default=1
         Only the best of every ``candidates`` samples is tried (the paper's SPMCMC).
     preconditioner : "auto", None, "cov" or array of shape (d, d), default="auto"
@@ -113,7 +119,7 @@ class OnlineKSDThinner(BaseEstimator):
         the covariance of the stream. They are no draws of the chain any more, and have no scores
         but those of a function that is evaluated there. Needs at least 2 d points.
     ksd_ : float
-        KSD of the kept points, equally weighted, in whitened coordinates.
+        KSD of the kept points, equally weighted, in whitened coordinates; ``spread`` left out.
     ksd_path_ : array of shape (k, 4)
         Draws seen, points kept, KSD, and normalised KSD (KSD times the root of the number of
         points, eq. 16 of the paper); after every 100 draws, or fewer times once there would be
@@ -162,6 +168,7 @@ class OnlineKSDThinner(BaseEstimator):
     _: KW_ONLY
     budget: Any = "cap"
     eps: Any = 0.0
+    spread: float = 0.1
     candidates: Any = 1
     preconditioner: Any = "auto"
     recalibrate: bool = False
@@ -327,18 +334,26 @@ class OnlineKSDThinner(BaseEstimator):
             raise ValueError(
                 f"samples have {samples.shape[2]} coordinates, those of earlier calls {self._dim}."
             )
-        with np.errstate(over="ignore", invalid="ignore"):
-            # Squares, so that a number too large for the kernel counts as infinite.
-            size = np.sum(samples**2, axis=2) + np.sum(scores**2, axis=2)
-        finite = np.isfinite(size)
+        finite = _finite_draws(samples, scores)
         if first:
-            self._start(samples.shape[2], samples[finite], automatic)
+            every = finite.all()
+            flat = samples.reshape(-1, samples.shape[2]) if every else samples[finite]
+            self._start(samples.shape[2], flat, automatic)
+            del flat
         self._resize()
+        self._count_rejected(np.sum(~finite))
+        # In parts, so that no copy of the stream is made.
+        length = max(1, _PART // max(1, len(samples)))
+        for start in range(0, samples.shape[1], length):
+            part = (slice(None), slice(start, start + length))
+            self._feed_part(samples[part], scores[part], finite[part])
+        return self
+
+    def _feed_part(self, samples, scores, finite):
         # One stream, of which a repetition within a chain is skipped.
         keep = interleaved(finite & self._differs_from_previous(samples))
         finite, samples, scores = map(interleaved, (finite, samples, scores))
         self._moments.add(samples[finite])
-        self._count_rejected(np.sum(~finite))
         position = 0
         while position < len(samples):
             # Cut where the path may be recorded, whatever the cuts between calls.
@@ -350,12 +365,13 @@ class OnlineKSDThinner(BaseEstimator):
             position += size
             if self.n_seen_ % self._path_every == 0:
                 self._record()
-        return self
 
     def _start(self, dim, samples, automatic):
         check_count(self.n_points, "n_points")
         check_count(self.candidates, "candidates")
         _slack(self.eps, _floor(self.budget))
+        if not (isinstance(self.spread, numbers.Real) and 0.0 <= self.spread < math.inf):
+            raise ValueError(f"spread must be a number >= 0, got {self.spread!r}.")
         if self.weights not in ("uniform", "stein"):
             raise ValueError(f'weights must be "uniform" or "stein", got {self.weights!r}.')
         if self.recalibrate and _floor(self.budget) is None and self.n_points < 2 * dim:
@@ -365,7 +381,9 @@ class OnlineKSDThinner(BaseEstimator):
             )
         auto = isinstance(self.preconditioner, str) and self.preconditioner == "auto"
         preconditioner = automatic if auto else self.preconditioner
-        self._coordinates = SteinCoordinates(self.kernel, None, preconditioner, samples)
+        self._coordinates = SteinCoordinates(
+            self.kernel, None, preconditioner, samples, self.spread
+        )
         self._dim = dim
         self._previous = None
         self._moments = StreamMoments(dim, full=self.recalibrate)
@@ -473,8 +491,11 @@ class OnlineKSDThinner(BaseEstimator):
     def ksd_(self):
         if not self._size:
             return math.nan
+        total = self._dictionary.row_sums[: self._size].sum()
+        identities = self._dictionary.identities[: self._size].sum()
+        total -= self._coordinates.kernel.spread * identities**2
         # Rounding can leave a tiny negative sum.
-        return math.sqrt(max(self._dictionary.row_sums[: self._size].sum(), 0.0)) / self._size
+        return math.sqrt(max(total, 0.0)) / self._size
 
     @property
     def ksd_path_(self):
@@ -500,6 +521,13 @@ class OnlineKSDThinner(BaseEstimator):
         variances = self._moments.variances()
         std = np.sqrt(np.where(variances > 0.0, variances, np.nan))
         return (moment(self.samples_, axis=0) - shift) / std
+
+
+def _finite_draws(samples, scores):
+    """Which draws (chains, draws) are finite with finite scores."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Squares, so that a number too large for the kernel counts as infinite.
+        return np.isfinite(sum(np.einsum("ctk,ctk->ct", a, a) for a in (samples, scores)))
 
 
 def _floor(budget):

@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 
 from .._jit import thinning as _jit
 from .._validation import check_count
-from .chains import interleaved, read_chains
+from .chains import check_finite, interleaved, read_chains
 from .coordinates import SteinCoordinates
 
 
@@ -192,10 +192,7 @@ def simplex_weights(matrix):
 def _prepared(samples, scores, kernel, length_scale, preconditioner):
     """The stream in round coordinates."""
     samples, scores = map(interleaved, read_chains(samples, scores))
-    if not len(samples):
-        raise ValueError("samples is empty.")
-    for name, array in (("samples", samples), ("scores", scores)):
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} has values that are not finite; remove those draws.")
+    check_finite("samples", samples)
+    check_finite("scores", scores)
     coordinates = SteinCoordinates(kernel, length_scale, preconditioner, samples)
     return coordinates.samples(samples), coordinates.scores(scores), coordinates

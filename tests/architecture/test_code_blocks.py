@@ -74,7 +74,9 @@ def test_scores_from_stan(rng):
     draws = namespace["draws"]
     np.testing.assert_allclose(draws, np.log(constrained))
     np.testing.assert_allclose(namespace["scores"](draws), -draws)
-    assert OnlineKSDThinner(10).fit(draws, namespace["scores"]).samples_.shape == (10, 1)
+    # 30 draws say too little of their density for `fit`, which compares moments.
+    thinner = OnlineKSDThinner(10).partial_fit(draws, namespace["scores"])
+    assert thinner.samples_.shape == (10, 1)
 
 
 @pytest.mark.slow

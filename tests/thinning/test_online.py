@@ -21,7 +21,15 @@ from skstein._jit._compile import DISPATCHERS
 from skstein.inference import KSDThinnedMCMC
 from skstein.kernels import IMQ, RBF, Linear
 from skstein.metrics import ksd
-from skstein.thinning import OnlineKSDThinner, PowerBudget, backward_thin, stein_thin, stein_weights
+from skstein.thinning import (
+    OnlineKSDThinner,
+    PowerBudget,
+    backward_thin,
+    balanced_thin,
+    stein_thin,
+    stein_weights,
+)
+from skstein.thinning.subsets import simplex_weights
 
 KERNELS = [IMQ(), IMQ(length_scale=1.5, exponent=-0.7), RBF()]
 
@@ -29,6 +37,12 @@ KERNELS = [IMQ(), IMQ(length_scale=1.5, exponent=-0.7), RBF()]
 def stream(rng, n=200, dim=3):
     x = rng.normal(size=(n, dim)) * 1.5 + 0.3
     return x, -x
+
+
+def stein_matrix(kernel, x, s, spread=OnlineKSDThinner.spread):
+    """Stein kernel of all pairs, with the identity of the spread."""
+    identities = np.sum(x * s, axis=1) + x.shape[1]
+    return kernel.stein_matrix(x, s) + spread / x.shape[1] * np.outer(identities, identities)
 
 
 def total(matrix, subset):
@@ -92,6 +106,7 @@ kernels = st.one_of(
     kernel=kernels,
     budget=st.one_of(st.integers(1, 20), st.sampled_from(list(FLOORS))),
     eps=st.one_of(st.just("decaying"), st.floats(0.0, 0.1)),
+    spread=st.sampled_from([0.0, 0.3, 2.0]),
     candidates=st.integers(1, 6),
     n_chains=st.integers(1, 3),
     whiten=st.booleans(),
@@ -99,7 +114,7 @@ kernels = st.one_of(
 )
 @settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 def test_incremental_is_brute_force(
-    seed, n, dim, kernel, budget, eps, candidates, n_chains, whiten, cuts
+    seed, n, dim, kernel, budget, eps, spread, candidates, n_chains, whiten, cuts
 ):
     """The same indices for every kernel, budget, eps, whitening, and cut of the stream."""
     assume(n_chains <= n)
@@ -112,6 +127,7 @@ def test_incremental_is_brute_force(
         kernel,
         budget="cap" if isinstance(budget, int) else budget,
         eps=eps,
+        spread=spread,
         candidates=candidates,
         preconditioner=root @ root.T if whiten else None,
     )
@@ -122,7 +138,7 @@ def test_incremental_is_brute_force(
         z, zs = np.linalg.solve(root, flat.T).T, scores @ root
     else:
         z, zs = flat, scores
-    matrix = kernel.stein_matrix(z, zs)
+    base, matrix = kernel.stein_matrix(z, zs), stein_matrix(kernel, z, zs, spread)
     if isinstance(budget, int):
         kept = brute_capped(matrix, budget, candidates)
     else:
@@ -139,7 +155,7 @@ def test_incremental_is_brute_force(
     assert thinner.n_seen_ == len(flat)
     assert len(kept) <= thinner.n_accepted_ <= len(flat) // candidates
     if kept:
-        expected = max(total(matrix, kept), 0) / len(kept) ** 2
+        expected = max(total(base, kept), 0) / len(kept) ** 2
         assert thinner.ksd_**2 == pytest.approx(expected, rel=1e-9, abs=1e-12 * matrix.max())
 
 
@@ -245,7 +261,8 @@ def test_fit_whitens_by_itself(rng):
     assert_array_equal(thinner.indices_, OnlineKSDThinner(40).fit(z, -z).indices_)
     assert_allclose(thinner.samples_, x[thinner.indices_], rtol=1e-9)
     assert_allclose(thinner.scores_, s[thinner.indices_], rtol=1e-9)
-    explicit = OnlineKSDThinner(40, preconditioner=np.cov(x.T)).partial_fit(x, s)
+    # A matrix leaves the origin, of which the spread is taken, where it is.
+    explicit = OnlineKSDThinner(40, preconditioner=np.cov(x.T)).partial_fit(x - x.mean(axis=0), s)
     assert_array_equal(thinner.indices_, explicit.indices_)
     plain = OnlineKSDThinner(40, preconditioner=None).fit(z, -z)
     assert_array_equal(plain.indices_, OnlineKSDThinner(40).partial_fit(z, -z).indices_)
@@ -298,6 +315,31 @@ def test_no_drift_in_a_million_steps(budget, rng):
     assert relative_drift(thinner, x, s) < 1e-10
 
 
+@pytest.mark.parametrize("offset", range(3))
+def test_a_long_stream_keeps_its_spread(offset, seed):
+    """Without the identity of the spread 100 points lose some per cent, the more the longer."""
+    x = np.random.default_rng(seed + offset).normal(size=(60_000, 20))
+    thinner = OnlineKSDThinner(100).fit(x, -x)
+    assert abs(thinner.sd_ratio_.mean() - 1.0) < 0.02
+    plain = OnlineKSDThinner(100, spread=0.0).fit(x, -x)
+    assert plain.sd_ratio_.mean() < 0.97
+
+
+def test_a_fit_holds_no_copy_of_the_stream(rng):
+    x = rng.normal(size=(4, 20_000, 20))
+    scores = -x
+    thinner = OnlineKSDThinner().fit(x[:, :500], scores[:, :500])
+    peaks = []
+    for length in (10_000, 20_000):
+        tracemalloc.start()
+        try:
+            thinner.fit(x[:, :length], scores[:, :length])
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 0.5 * (x.nbytes / 2)
+
+
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_stream(rng):
     thinner = OnlineKSDThinner(100)
@@ -328,7 +370,8 @@ def test_a_floor_lets_the_dictionary_grow_with_the_number_of_modes(n_modes, leas
     x = centres[rng.integers(n_modes, size=15_000)] + np.sqrt(0.5) * rng.normal(size=(15_000, 2))
     shares = softmax(-np.sum((x[:, None] - centres) ** 2, axis=2), axis=1)
     scores = (shares @ centres - x) / 0.5
-    thinner = OnlineKSDThinner(kernel=IMQ(1.0), budget=10, candidates=5).partial_fit(x, scores)
+    thinner = OnlineKSDThinner(kernel=IMQ(1.0), budget=10, spread=0.0, candidates=5)
+    thinner.partial_fit(x, scores)
     assert least <= len(thinner.samples_) <= most
 
 
@@ -350,7 +393,7 @@ def test_more_points_between_calls(rng):
 @pytest.mark.parametrize("candidates", [1, 4])
 def test_fewer_points_drop_the_most_redundant(candidates, rng):
     x, s = stream(rng, 250)
-    matrix = IMQ().stein_matrix(x, s)
+    matrix = stein_matrix(IMQ(), x, s)
     thinner = OnlineKSDThinner(40, candidates=candidates).partial_fit(x[:202], s[:202])
     kept = list(thinner.indices_)
     while len(kept) > 25:
@@ -373,7 +416,7 @@ def test_merging_drops_the_worst_of_the_union(options, rng):
     second = OnlineKSDThinner(40, RBF()).partial_fit(x[200:], s[200:])
     union = [*first.indices_, *second.indices_ + 200]
     root = np.sqrt(options.get("preconditioner", np.eye(3)))
-    matrix = IMQ().stein_matrix(x @ np.linalg.inv(root), s @ root)
+    matrix = stein_matrix(IMQ(), x @ np.linalg.inv(root), s @ root)
     while len(union) > 30:
         union = without_worst(matrix, union)
     accepted = first.n_accepted_ + second.n_accepted_
@@ -528,7 +571,7 @@ def test_weights_are_those_of_minimum_ksd(rng):
     x, s = stream(rng)
     thinner = OnlineKSDThinner(30, weights="stein").partial_fit(x, s)
     kept = thinner.indices_
-    expected = stein_weights(x[kept], s[kept], preconditioner=None)
+    expected = simplex_weights(stein_matrix(IMQ(), x[kept], s[kept]))
     assert_allclose(thinner.weights_, expected, atol=1e-9)
     assert_allclose(OnlineKSDThinner(30).partial_fit(x, s).weights_, 1 / 30)
 
@@ -571,6 +614,8 @@ def test_fit_forgets(rng):
         ({"eps": -1.0}, "eps must be"),
         ({"eps": "slow"}, "eps must be"),
         ({"budget": 5, "eps": lambda t: -1.0}, "eps must give"),
+        ({"spread": -1.0}, "spread must be"),
+        ({"spread": "auto"}, "spread must be"),
         ({"preconditioner": "diagonal"}, "preconditioner must be"),
         ({"preconditioner": np.eye(2)}, "preconditioner must be"),
         ({"preconditioner": -np.eye(3)}, "preconditioner is not symmetric and positive definite"),
@@ -613,6 +658,8 @@ def test_every_routine_has_one_signature(rng):
     stein_thin(x, s, 5)
     backward_thin(x, s, 5)
     stein_weights(np.asfortranarray(x), s)
+    for draws in (x, np.asfortranarray(x)):
+        balanced_thin(draws, 5)
     routines = [d for d in DISPATCHERS if d.__module__ == "skstein._jit.thinning"]
     assert routines
     for routine in routines:
