@@ -42,6 +42,11 @@ _COMPARED_UP_TO = 10  # coordinates, beyond which the error of importance weight
 _CHEAP_UP_TO = 10_000  # rows, of which a density costs little: then more of them see smaller misses
 
 
+def most_scored(engine):
+    """How many particles are scored on all rows; after minibatches that is most of a fit's cost."""
+    return MAX_PARTICLES if engine.batch_size is None else FEW_PARTICLES
+
+
 def judge(posterior, target, engine, frame, start):
     """Warn where a posterior misses Stein's identities, or is known to be out of reach.
 
@@ -61,8 +66,7 @@ def judge(posterior, target, engine, frame, start):
         With all that is wrong.
     """
     names = np.array(target.names)
-    # After minibatches, scores on all rows are the dearest part of a fit.
-    most = MAX_PARTICLES if engine.batch_size is None else FEW_PARTICLES
+    most = most_scored(engine)
     many = posterior.scores is None and len(posterior) > most
     subset = posterior.thin(most) if many else posterior
     scores = target.score(subset.particles) if subset.scores is None else subset.scores

@@ -16,7 +16,7 @@ from ..posterior import ParticlePosterior
 from ..protocols import Bijection, WorkingTarget
 from ..targets import ControlVariate, Transformed, supports
 from ..targets.base import NotANumber
-from ._check import MAX_PARTICLES, StartDraws, judge
+from ._check import StartDraws, judge, most_scored
 from ._frame import find_frame
 from ._hold_out import hold_out
 from ._registry import resolve_engine
@@ -177,7 +177,7 @@ def approximate(target, engine, rng, map, progress, init=None):
         posterior = engine.run(working, rng, init=init, map=map, callback=callback)
         # On rows, an engine that finds its own coordinates knows what it can afford.
         if engine.gaussian or target.n_rows is None:
-            _score(posterior, working, target)
+            _score(posterior, working, target, most_scored(engine))
         posterior = _bring_back(posterior, coordinates, target.names)
         if not (np.isfinite(posterior.particles).all() and np.isfinite(posterior.weights).all()):
             raise FloatingPointError(
@@ -326,9 +326,9 @@ def _in_own_coordinates(callback, coordinates, names):
     return wrapped
 
 
-def _score(posterior, working, target):
+def _score(posterior, working, target, most):
     """Fill in log densities and scores on all rows, where that is affordable."""
-    if len(posterior) <= MAX_PARTICLES:
+    if len(posterior) <= most:
         if supports(target, "score") and posterior.scores is None:
             value, score = working.log_density_and_score(posterior.particles)
             posterior.log_densities, posterior.scores = value, score
