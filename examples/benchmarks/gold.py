@@ -2,7 +2,8 @@
 
 For each pair the table gives the error of the posterior mean (root mean square over coordinates and
 worst coordinate, in gold standard deviations), the ratio of standard deviations (mean, least,
-greatest), the log predictive density of held-out rows (of a second fit on the other rows), the
+greatest), the error of the 5, 50 and 95 % points of coordinates (root mean square, and the worst)
+and of linear combinations of them, in the same units, the log predictive density of held-out rows (of a second fit on the other rows), the
 warnings raised, the seconds of the fit, and those seconds divided by the time of one gradient of
 one particle on all rows, measured in the same run.
 
@@ -10,8 +11,8 @@ Usage::
 
     SKSTEIN_DATA=folder python examples/benchmarks/gold.py --engines pmd fwss --seeds 0 1 2
 
-SKSTEIN_DATA names a folder with ``gold/*.npz``; without it the posteriors of ``tests/data`` are
-used.
+SKSTEIN_DATA names a folder with ``gold/*.npz`` and ``gold/quantiles/*.npz``; without it the
+posteriors of ``tests/data`` are used, of which no quantiles are known.
 """
 
 import argparse
@@ -28,9 +29,11 @@ from skstein import (
     BayesianProbitRegression,
 )
 from skstein.inference import ENGINES
+from skstein.posterior import weighted_quantile
 from skstein.priors import Normal
 from skstein.targets import LinearTarget, LogisticTarget, ProbitTarget, SoftmaxTarget
 
+LEVELS = np.array([0.05, 0.5, 0.95])
 LOCAL = Path(__file__).parents[2] / "tests" / "data"
 NAMES = (
     "synthetic4_logistic",
@@ -95,6 +98,26 @@ def accuracy(posterior, gold):
     return (ours - mean) / sd, spread / sd
 
 
+def quantile_errors(posterior, name, gold):
+    """Errors of the 5, 50 and 95 % points of coordinates (3, dim) and combinations (3, k), or None.
+
+    In standard deviations; a noise variance is left out.
+    """
+    path = Path(os.environ.get("SKSTEIN_DATA", "")) / "gold" / "quantiles" / f"{name}.npz"
+    if not path.exists():
+        return None
+    with np.load(path) as file:
+        levels = np.searchsorted(file["probabilities"], LEVELS)
+        n_coef = len(file["directions"])
+        particles = posterior.particles[:, :n_coef]
+        directions = np.hstack([np.eye(n_coef), file["directions"]])
+        expected = np.hstack([file["coordinates"][levels, :n_coef], file["predictors"][levels]])
+    covariance = gold["cov"][:n_coef, :n_coef]
+    sd = np.sqrt(np.einsum("ij,ik,kj->j", directions, covariance, directions))
+    found = weighted_quantile(particles @ directions, posterior.weights, LEVELS)
+    return np.split((found - expected) / sd, [n_coef], axis=1)
+
+
 def gradient_seconds(name, gold):
     """Seconds of one gradient of one particle on all rows: the median of batches of ten."""
     options = {"n_classes": len(np.unique(gold["y"]))} if name.endswith("softmax") else {}
@@ -131,6 +154,8 @@ def run(name, gold, engine, seed, predictive=True):
         model.fit(gold["X_std"], gold["y"])
         seconds = time.perf_counter() - start
     error, ratio = accuracy(model.posterior_, gold)
+    quantiles = quantile_errors(model.posterior_, name, gold)
+    coordinates, combinations = ([np.nan], [np.nan]) if quantiles is None else quantiles
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         log_predictive = held_out(name, gold, engine, seed) if predictive else np.nan
@@ -142,6 +167,9 @@ def run(name, gold, engine, seed, predictive=True):
         "sd_max": ratio.max(),
         "sd_5": np.quantile(ratio, 0.05),
         "sd_95": np.quantile(ratio, 0.95),
+        "quantiles": np.sqrt(np.mean(np.square(coordinates))),
+        "worst_quantile": np.max(np.abs(coordinates)),
+        "combinations": np.sqrt(np.mean(np.square(combinations))),
         "log_predictive": log_predictive,
         "warnings": [str(w.message) for w in caught],
         "seconds": seconds,
@@ -159,7 +187,7 @@ def main():
     arguments = parser.parse_args()
     print(
         f"{'posterior':24}{'engine':10}{'seed':>5}{'mean err':>9}{'worst':>7}{'sd':>6}"
-        f"{'[min':>7}{'5%':>6}{'95%':>6}{'max]':>6}{'log pred':>10}{'warned':>7}{'seconds':>8}"
+        f"{'[min':>7}{'5%':>6}{'95%':>6}{'max]':>6}{'q':>6}{'worst':>6}{'lin':>6}{'log pred':>10}{'warned':>7}{'seconds':>8}"
         f"{'gradients':>10}"
     )
     for name in arguments.names:
@@ -188,6 +216,7 @@ def print_row(name, engine, seed, row):
     print(
         f"{name:24}{engine:10}{seed:>5}{row['mean_error']:9.3f}{row['worst']:7.3f}{row['sd']:6.3f}"
         f"{row['sd_min']:7.2f}{row['sd_5']:6.2f}{row['sd_95']:6.2f}{row['sd_max']:6.2f}"
+        f"{row['quantiles']:6.3f}{row['worst_quantile']:6.2f}{row['combinations']:6.3f}"
         f"{row['log_predictive']:10.4f}{len(row['warnings']):7d}{row['seconds']:8.2f}"
         f"{row['gradients']:10.0f}",
         flush=True,

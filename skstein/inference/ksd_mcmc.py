@@ -23,7 +23,7 @@ class KSDThinnedMCMC(MCMC):
     """Several Markov chains, thinned online by their kernel Stein discrepancy.
 
     As `MCMC`, with fewer points: where predictions have to be fast, or a density is to be
-    represented by a handful of its draws.
+    represented by a handful of its draws. How it works: :doc:`/methods/ksd_mcmc`.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ _TOLERATED = 4.0  # multiple of max_mcse that is not warned of
 class MCMC(Engine):
     """Several Markov chains, of which some draws are kept and moved to the moments of all.
 
-    How it works, and when not to trust it: :doc:`/methods/ksd_mcmc`.
+    How it works, and when not to trust it: :doc:`/methods/mcmc`.
 
     Parameters
     ----------
