@@ -2,10 +2,10 @@
 
 For each pair the table gives the error of the posterior mean (root mean square over coordinates and
 worst coordinate, in gold standard deviations), the ratio of standard deviations (mean, least,
-greatest), the error of the 5, 50 and 95 % points of coordinates (root mean square, and the worst)
-and of linear combinations of them, in the same units, the log predictive density of held-out rows (of a second fit on the other rows), the
-warnings raised, the seconds of the fit, and those seconds divided by the time of one gradient of
-one particle on all rows, measured in the same run.
+greatest), the error of the 5, 50 and 95 % points of coordinates (root mean square and worst) and of
+linear combinations of them, the log predictive density of held-out rows (of a second fit on the
+other rows), the warnings raised, the seconds of the fit, and those seconds divided by the time of
+one gradient of one particle on all rows, measured in the same run.
 
 Usage::
 
@@ -187,8 +187,8 @@ def main():
     arguments = parser.parse_args()
     print(
         f"{'posterior':24}{'engine':10}{'seed':>5}{'mean err':>9}{'worst':>7}{'sd':>6}"
-        f"{'[min':>7}{'5%':>6}{'95%':>6}{'max]':>6}{'q':>6}{'worst':>6}{'lin':>6}{'log pred':>10}{'warned':>7}{'seconds':>8}"
-        f"{'gradients':>10}"
+        f"{'[min':>7}{'5%':>6}{'95%':>6}{'max]':>6}{'q':>6}{'worst':>6}{'lin':>6}{'log pred':>10}"
+        f"{'warned':>7}{'seconds':>8}{'gradients':>10}"
     )
     for name in arguments.names:
         gold = load(name)

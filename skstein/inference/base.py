@@ -202,7 +202,7 @@ def as_engine(engine):
     return engine if isinstance(engine, Engine) else Foreign(engine)
 
 
-def automatic(n_particles, dim, least=100, cap=500):
+def automatic(n_particles, dim, least=150, cap=500):
     """The number of particles that "auto" stands for: ``max(least, 2 dim)``, at most ``cap``."""
     return min(max(least, 2 * dim), cap) if isinstance(n_particles, str) else int(n_particles)
 

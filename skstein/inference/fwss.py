@@ -42,7 +42,7 @@ class FWSS(Engine):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        ``max(100, 2 dim)``, at most 500, for "auto". Fewer than ``dim`` cannot carry the variance.
+        ``max(150, 2 dim)``, at most 500, for "auto". Fewer than ``dim`` cannot carry the variance.
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.
     init : {"laplace", "map", "prior", "svgd"}, default="laplace"

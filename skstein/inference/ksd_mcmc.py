@@ -28,7 +28,7 @@ class KSDThinnedMCMC(MCMC):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        Points that the thinner keeps: ``max(100, 2 dim)``, at most 500, for "auto".
+        Points that the thinner keeps: ``max(150, 2 dim)``, at most 500, for "auto".
     thinner : OnlineKSDThinner, default=None
         How draws are kept: budget, candidates, kernel, recalibration, weights. For None with their
         defaults; and from twice as many points as coordinates on the points are moved to have the

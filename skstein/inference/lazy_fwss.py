@@ -45,7 +45,7 @@ class LazyFWSS(Engine):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        Particles in store, and the most that are weighted: ``max(100, 2 dim)``, at most 500, for
+        Particles in store, and the most that are weighted: ``max(150, 2 dim)``, at most 500, for
         "auto".
     kernel : Kernel, default=None
         Of the field that moves particles, ``RBF() + Linear()`` by default.

@@ -33,7 +33,7 @@ class SteinPoints(Engine):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        ``max(100, 2 dim)``, at most 500, for "auto". One point may be chosen more than once.
+        ``max(200, 2 dim)``, at most 500, for "auto". One point may be chosen more than once.
     kernel : Kernel, default=None
         ``IMQ()`` by default.
     selection : {"greedy", "herding"}, default="greedy"
@@ -93,10 +93,10 @@ class SteinPoints(Engine):
         return self.candidates != "chain"
 
     def n_rounds(self, target):
-        return automatic(self.n_particles, target.dim)
+        return automatic(self.n_particles, target.dim, least=200)
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        n = automatic(self.n_particles, target.dim)
+        n = automatic(self.n_particles, target.dim, least=200)
         theta, scores = np.empty((n, target.dim)), np.empty((n, target.dim))
         chains, draws = None, []
         if self.candidates == "chain":

@@ -38,7 +38,7 @@ class SVGD(Engine):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        ``max(100, 2 dim)``, at most 500, for "auto". Fewer than ``dim`` cannot carry the variance.
+        ``max(200, 2 dim)``, at most 500, for "auto". Fewer than ``dim`` cannot carry the variance.
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.
     max_iter : int, default=100
@@ -89,7 +89,7 @@ class SVGD(Engine):
         return self.max_iter
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        m = automatic(self.n_particles, target.dim)
+        m = automatic(self.n_particles, target.dim, least=200)
         theta = starting_particles(target, rng, m, init)
         kernel = RBF() + Linear() if self.kernel is None else self.kernel
         adam = Adam(self.learning_rate, self.max_iter)
