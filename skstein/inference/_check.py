@@ -22,6 +22,8 @@ from scipy.special import softmax
 
 from ..posterior import weighted_quantile
 from ..targets import Transformed
+from ._frame import START_ELSEWHERE
+from ._modes import LEAST_MASS
 from .base import warn
 
 MAX_PARTICLES = 1000  # the check needs no more
@@ -33,6 +35,7 @@ MAX_MISMATCH = 1.2
 MIN_EFFICIENCY = 0.4
 MAX_SHIFT = 0.1  # of the share of particles below a quantile
 MAX_STRETCH = 0.2  # of the logarithm of the distance between the 10 and 90 % points
+MAX_MEAN_STRETCH = 0.12  # of its mean over the coordinates
 MAX_RADIAL_SHIFT = 0.07  # of the logarithm of the distance from the mode
 _N_RAYS, _FEW_RAYS = 101, 11  # fewer tell nothing
 _RADII = np.linspace(-np.log(4.0), np.log(4.0), 16)  # logarithms, in units of the median radius
@@ -42,7 +45,7 @@ _COMPARED_UP_TO = 10  # coordinates, beyond which the error of importance weight
 _CHEAP_UP_TO = 10_000  # rows, of which a density costs little: then more of them see smaller misses
 
 
-def judge(posterior, target, engine, frame, start):
+def judge(posterior, target, engine, frame, start, pilot=None):
     """Warn where a posterior misses Stein's identities, or is known to be out of reach.
 
     Parameters
@@ -54,6 +57,8 @@ def judge(posterior, target, engine, frame, start):
     frame : Frame
     start : StartDraws or None
         For an engine that stays near its start.
+    pilot : Pilot, default=None
+        Chains that found the coordinates, where tails are heavy.
 
     Warns
     -----
@@ -98,18 +103,43 @@ def judge(posterior, target, engine, frame, start):
             )
         posterior.diagnostics["start_mismatch"] = start.mismatch
         posterior.diagnostics["start_efficiency"] = start.efficiency
-        if start.mismatch > MAX_MISMATCH or start.efficiency < MIN_EFFICIENCY:
+        far = start.mismatch > MAX_MISMATCH or start.efficiency < MIN_EFFICIENCY
+        # Chains that agree are a better witness.
+        if far and (pilot is None or not pilot.mixed):
             reasons.append(
                 "the posterior is far from the Gaussian start that the engine leans on (mismatch "
                 f"{start.mismatch:.1f}, at most {MAX_MISMATCH}; efficiency {start.efficiency:.2f}, "
                 f"at least {MIN_EFFICIENCY}); use pmfvb or ksd-mcmc, or a tighter prior"
             )
+    if pilot is not None:
+        posterior.diagnostics["pilot_rhat"] = pilot.rhat
+        equal = np.full(len(pilot.draws), 1.0 / len(pilot.draws))
+        error = 4.0 / np.sqrt(pilot.ess)
+        contradicted, stretch = _spread_otherwise(
+            pilot.draws, equal, error, posterior.particles, posterior.weights
+        )
+        flagged = flagged | contradicted
+        if not pilot.mixed:
+            reasons.append(
+                "its tails are heavy, and the chains sent along them do not agree (R-hat "
+                f"{pilot.rhat:.2f})"
+            )
+        elif contradicted.any():
+            reasons.append(f"chains are spread otherwise in {_listed(names[contradicted])}")
+        elif abs(stretch) > np.hypot(MAX_MEAN_STRETCH, 0.5 * error):
+            by = f"{abs(np.expm1(stretch)):.0%} {'wider' if stretch < 0 else 'narrower'}"
+            reasons.append(f"chains are spread {by} on average")
     posterior.diagnostics["flagged"] = names[flagged]
+    if frame.other_mass > LEAST_MASS and engine.curved:
+        reasons.append(
+            "the density has another mode far from the one that the engine stays near, with about "
+            f"{frame.other_mass:.2g} times its mass"
+        )
     if reasons:
         cure = "Raise the engine's iterations or particles, or use" if engine.iterative else "Use"
         warn(
             f"{engine.name}: the posterior is likely to be wrong: {'; '.join(reasons)}. "
-            f"{cure} another engine."
+            f"{cure} another engine." + (f" {START_ELSEWHERE}" if target.modes_unknown else "")
         )
 
 
@@ -189,15 +219,27 @@ class StartDraws:
         if particles.shape[1] > _COMPARED_UP_TO:
             return np.zeros(particles.shape[1], dtype=bool)
         error = 4.0 * np.sqrt(np.sum(self.weights**2))
-        low, middle, high = weighted_quantile(self.draws, self.weights, _LEVELS)
-        shares = [weights @ (particles < point) for point in (low, middle, high)]
-        shift = np.abs(np.stack(shares) - _LEVELS[:, None]).max(axis=0)
-        least, _, most = weighted_quantile(particles, weights, _LEVELS)
-        stretch = np.abs(np.log((most - least) / (high - low)))
-        coarse = np.sum(weights**2)  # a share moves by that much from one particle to the next
-        too_far = np.linalg.norm([MAX_SHIFT, 0.5 * error, coarse])
-        too_wide = np.linalg.norm([MAX_STRETCH, error, 4.0 * coarse])
-        return (shift > too_far) | ~(stretch <= too_wide)
+        return _spread_otherwise(self.draws, self.weights, error, particles, weights)[0]
+
+
+def _spread_otherwise(draws, draw_weights, error, particles, weights):
+    """Coordinates in which particles are not where draws with an ``error`` of their own are.
+
+    Returns
+    -------
+    contradicted : ndarray of bool, shape (dim,)
+    stretch : float
+        The mean logarithm of the particles' distance of the 10 and 90 % points over the draws'.
+    """
+    low, middle, high = weighted_quantile(draws, draw_weights, _LEVELS)
+    shares = [weights @ (particles < point) for point in (low, middle, high)]
+    shift = np.abs(np.stack(shares) - _LEVELS[:, None]).max(axis=0)
+    least, _, most = weighted_quantile(particles, weights, _LEVELS)
+    stretch = np.log((most - least) / (high - low))
+    coarse = np.sum(weights**2)  # a share moves by that much from one particle to the next
+    too_far = np.linalg.norm([MAX_SHIFT, 0.5 * error, coarse])
+    too_wide = np.linalg.norm([MAX_STRETCH, error, 4.0 * coarse])
+    return (shift > too_far) | ~(np.abs(stretch) <= too_wide), float(stretch.mean())
 
 
 def radial_shift(target, z, weights):

@@ -27,6 +27,7 @@ from .base import (
     Engine,
     Rounds,
     automatic,
+    moved,
     require_finite,
     starting_particles,
 )
@@ -135,6 +136,7 @@ class FWSS(Engine):
     one_sided: bool = True
 
     continues = True
+    curved = True
 
     @property
     def requires(self):
@@ -147,7 +149,7 @@ class FWSS(Engine):
         return automatic(self.n_particles, target.dim) * (1 + self.n_sweeps)
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        n, kept = automatic(self.n_particles, target.dim), 0
+        n, kept = moved(self.n_particles, target), 0
         if isinstance(init, ParticlePosterior):
             init, kept = init.particles, len(init)
             if kept > n:

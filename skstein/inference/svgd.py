@@ -21,9 +21,9 @@ from .base import (
     N_PARTICLES,
     Engine,
     Rounds,
-    automatic,
     draw_rows,
     in_chunks,
+    moved,
     require_finite,
     starting_particles,
 )
@@ -82,6 +82,8 @@ class SVGD(Engine):
     whiten: bool = True
     one_sided: bool = True
 
+    curved = True
+
     def stays_near_start(self, target):
         return True
 
@@ -89,7 +91,7 @@ class SVGD(Engine):
         return self.max_iter
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        m = automatic(self.n_particles, target.dim)
+        m = moved(self.n_particles, target)
         theta = starting_particles(target, rng, m, init)
         kernel = RBF() + Linear() if self.kernel is None else self.kernel
         adam = Adam(self.learning_rate, self.max_iter)
