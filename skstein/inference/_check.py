@@ -35,12 +35,12 @@ MAX_MISMATCH = 1.2
 MIN_EFFICIENCY = 0.4
 MAX_SHIFT = 0.1  # of the share of particles below a quantile
 MAX_STRETCH = 0.2  # of the logarithm of the distance between the 10 and 90 % points
-MAX_MEAN_STRETCH = 0.12  # of its mean over the coordinates
+MAX_MEAN_STRETCH = 0.1  # of the mean over coordinates, between the 5 and 95 % points
 MAX_RADIAL_SHIFT = 0.07  # of the logarithm of the distance from the mode
 _N_RAYS, _FEW_RAYS = 101, 11  # fewer tell nothing
 _RADII = np.linspace(-np.log(4.0), np.log(4.0), 16)  # logarithms, in units of the median radius
 _FINE = np.linspace(_RADII[0], _RADII[-1], 151)
-_LEVELS = np.array([0.1, 0.5, 0.9])
+_LEVELS, _OUTER = np.array([0.1, 0.5, 0.9]), [0.05, 0.95]
 _COMPARED_UP_TO = 10  # coordinates, beyond which the error of importance weights is not known
 _CHEAP_UP_TO = 10_000  # rows, of which a density costs little: then more of them see smaller misses
 
@@ -113,22 +113,26 @@ def judge(posterior, target, engine, frame, start, pilot=None):
             )
     if pilot is not None:
         posterior.diagnostics["pilot_rhat"] = pilot.rhat
-        equal = np.full(len(pilot.draws), 1.0 / len(pilot.draws))
-        error = 4.0 / np.sqrt(pilot.ess)
-        contradicted, stretch = _spread_otherwise(
-            pilot.draws, equal, error, posterior.particles, posterior.weights
-        )
-        flagged = flagged | contradicted
-        if not pilot.mixed:
+        if pilot.mixed:
+            error = 4.0 / np.sqrt(pilot.ess)
+            equal = np.full(len(pilot.draws), 1.0 / len(pilot.draws))
+            contradicted = _spread_otherwise(
+                pilot.draws, equal, error, posterior.particles, posterior.weights
+            )
+            flagged = flagged | contradicted
+            low, high = np.quantile(pilot.draws, _OUTER, axis=0)
+            least, most = posterior.quantile(_OUTER)
+            stretch = np.log((most - least) / (high - low)).mean()
+            if contradicted.any():
+                reasons.append(f"chains are spread otherwise in {_listed(names[contradicted])}")
+            elif not abs(stretch) <= np.hypot(MAX_MEAN_STRETCH, 0.2 * error):
+                by = f"{abs(np.expm1(-stretch)):.0%} {'wider' if stretch < 0 else 'narrower'}"
+                reasons.append(f"chains are spread {by} on average")
+        else:
             reasons.append(
                 "its tails are heavy, and the chains sent along them do not agree (R-hat "
                 f"{pilot.rhat:.2f})"
             )
-        elif contradicted.any():
-            reasons.append(f"chains are spread otherwise in {_listed(names[contradicted])}")
-        elif abs(stretch) > np.hypot(MAX_MEAN_STRETCH, 0.5 * error):
-            by = f"{abs(np.expm1(stretch)):.0%} {'wider' if stretch < 0 else 'narrower'}"
-            reasons.append(f"chains are spread {by} on average")
     posterior.diagnostics["flagged"] = names[flagged]
     if frame.other_mass > LEAST_MASS and engine.curved:
         reasons.append(
@@ -219,27 +223,20 @@ class StartDraws:
         if particles.shape[1] > _COMPARED_UP_TO:
             return np.zeros(particles.shape[1], dtype=bool)
         error = 4.0 * np.sqrt(np.sum(self.weights**2))
-        return _spread_otherwise(self.draws, self.weights, error, particles, weights)[0]
+        return _spread_otherwise(self.draws, self.weights, error, particles, weights)
 
 
 def _spread_otherwise(draws, draw_weights, error, particles, weights):
-    """Coordinates in which particles are not where draws with an ``error`` of their own are.
-
-    Returns
-    -------
-    contradicted : ndarray of bool, shape (dim,)
-    stretch : float
-        The mean logarithm of the particles' distance of the 10 and 90 % points over the draws'.
-    """
+    """Coordinates in which particles are not where draws with an ``error`` of their own are."""
     low, middle, high = weighted_quantile(draws, draw_weights, _LEVELS)
     shares = [weights @ (particles < point) for point in (low, middle, high)]
     shift = np.abs(np.stack(shares) - _LEVELS[:, None]).max(axis=0)
     least, _, most = weighted_quantile(particles, weights, _LEVELS)
-    stretch = np.log((most - least) / (high - low))
+    stretch = np.abs(np.log((most - least) / (high - low)))
     coarse = np.sum(weights**2)  # a share moves by that much from one particle to the next
     too_far = np.linalg.norm([MAX_SHIFT, 0.5 * error, coarse])
     too_wide = np.linalg.norm([MAX_STRETCH, error, 4.0 * coarse])
-    return (shift > too_far) | ~(np.abs(stretch) <= too_wide), float(stretch.mean())
+    return (shift > too_far) | ~(stretch <= too_wide)
 
 
 def radial_shift(target, z, weights):

@@ -31,7 +31,8 @@ _MOST_COORDINATES = 200  # beyond them a pilot cannot tell a covariance
 _MOST_ROWS = 10_000  # beyond them tails are those of a normal
 _N_CHAINS = 32
 _STEPS = (100, 50), (50, 150)  # warm-up and draws of each pilot
-_LAYERS = 3
+_MOST_MAPS = 3  # one in the other
+_LEAST_GAIN = 0.02  # nats of a draw, for a further map
 _MAX_RHAT = 1.2  # of the second pilot
 
 
@@ -90,9 +91,13 @@ def follow_tails(target, frame, rng):
         frame.bijection.forward(there), float(ess(chains).min()), float(split_rhat(chains).max())
     )
     bijection = frame.bijection
-    for _ in range(_LAYERS):
+    for layer in range(_MOST_MAPS):
         funnel = fit_funnel(there)
-        bijection, there = Chain(bijection, funnel), funnel.inverse(there)
+        z = funnel.inverse(there)
+        gain = np.mean(0.5 * np.sum(there**2 - z**2, axis=1) - funnel.log_det(z))
+        if layer and gain < _LEAST_GAIN:
+            break
+        bijection, there = Chain(bijection, funnel), z
     return replace(frame, bijection=bijection, curved=True), pilot
 
 

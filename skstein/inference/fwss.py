@@ -43,7 +43,8 @@ class FWSS(Engine):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        ``max(100, 2 dim)``, at most 500, for "auto". Fewer than ``dim`` cannot carry the variance.
+        ``max(100, 2 dim)``, at most 500, for "auto", or ``max(100, 10 dim)`` in coordinates that
+        follow heavy tails. Fewer than ``dim`` cannot carry the variance.
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.
     init : {"laplace", "map", "prior", "svgd"}, default="laplace"
@@ -146,7 +147,9 @@ class FWSS(Engine):
         return True
 
     def n_rounds(self, target):
-        return automatic(self.n_particles, target.dim) * (1 + self.n_sweeps)
+        # With heavy tails, which the target given here does not tell of.
+        n = automatic(self.n_particles, target.dim, per_coordinate=10)
+        return n * (1 + self.n_sweeps)
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         n, kept = moved(self.n_particles, target), 0

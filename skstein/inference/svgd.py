@@ -38,7 +38,8 @@ class SVGD(Engine):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        ``max(100, 2 dim)``, at most 500, for "auto". Fewer than ``dim`` cannot carry the variance.
+        ``max(100, 2 dim)``, at most 500, for "auto", or ``max(100, 10 dim)`` in coordinates that
+        follow heavy tails. Fewer than ``dim`` cannot carry the variance.
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.
     max_iter : int, default=100
