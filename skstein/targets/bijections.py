@@ -217,9 +217,10 @@ class FunnelMap:
         T(z) = \xi + \eta \sinh\frac{\operatorname{arsinh} z + \kappa}{\delta}, \quad
         s(z) = b z + c\, \psi(z),
 
-    where :math:`\psi`, a hyperbola, is about :math:`z^2` near 0 and grows linearly far off: the
-    funnel of a variance and what it is the variance of, the cone of coefficients that grow
-    together, and the heavy tail of each are one Gaussian.
+    where :math:`\psi`, a hyperbola, is about :math:`z^2` near 0 and linear farther off; beyond 6
+    standard deviations, where no draw goes, its terms level off. The funnel of a variance and what
+    it is the variance of, the cone of coefficients that grow together, and the heavy tail of each
+    are one Gaussian.
 
     Parameters
     ----------
