@@ -26,6 +26,7 @@ from skstein.targets import (
     line_shifts,
     supports,
 )
+from skstein.targets.bijections import FunnelMap
 from skstein.targets.one_sided import SHIFT
 
 DIM = 4
@@ -64,7 +65,19 @@ def chain(rng):
     return Chain(hyperbolic(rng), affine(rng))
 
 
-every_bijection = pytest.mark.parametrize("make", [affine, sparse_affine, hyperbolic, chain])
+def funnel(rng):
+    return FunnelMap(
+        location=rng.normal(size=DIM),
+        matrix=lower_triangle(rng, DIM),
+        tail=0.3 * rng.normal(size=4),
+        growth=rng.uniform(-0.5, 0.5, size=2),
+        bend=rng.normal(size=(2, DIM - 1)),
+    )
+
+
+every_bijection = pytest.mark.parametrize(
+    "make", [affine, sparse_affine, hyperbolic, chain, funnel]
+)
 with_hessian = pytest.mark.parametrize("make", [affine, sparse_affine, hyperbolic])
 
 
@@ -429,3 +442,10 @@ def test_a_second_order_needs_a_hessian_of_rows():
     target.n_rows = 100
     with pytest.raises(ValueError, match=r"order 2 needs a target with hessian\(theta, rows\)"):
         ControlVariate(target, np.zeros(2), 10, order=2)
+
+
+def test_a_funnel_map_is_finite_far_off(rng):
+    """Draws of a Cauchy prior lie there."""
+    bijection = funnel(rng)
+    z = bijection.inverse(1e8 * rng.normal(size=(50, DIM)))
+    assert np.isfinite(z).all() and np.isfinite(bijection.log_det(z)).all()

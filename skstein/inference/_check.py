@@ -23,6 +23,8 @@ from scipy.special import softmax
 from .._warnings import warn
 from ..posterior import weighted_quantile
 from ..targets import Transformed
+from ._frame import START_ELSEWHERE
+from ._modes import LEAST_MASS
 
 MAX_PARTICLES = 1000  # the check needs no more
 # And this many see an error of .35 standard deviations; so odd a number that particles chosen
@@ -33,11 +35,12 @@ MAX_MISMATCH = 1.2
 MIN_EFFICIENCY = 0.4
 MAX_SHIFT = 0.1  # of the share of particles below a quantile
 MAX_STRETCH = 0.2  # of the logarithm of the distance between the 10 and 90 % points
+MAX_MEAN_STRETCH = 0.1  # of the mean over coordinates, between the 5 and 95 % points
 MAX_RADIAL_SHIFT = 0.07  # of the logarithm of the distance from the mode
 _N_RAYS, _FEW_RAYS = 101, 11  # fewer tell nothing
 _RADII = np.linspace(-np.log(4.0), np.log(4.0), 16)  # logarithms, in units of the median radius
 _FINE = np.linspace(_RADII[0], _RADII[-1], 151)
-_LEVELS = np.array([0.1, 0.5, 0.9])
+_LEVELS, _OUTER = np.array([0.1, 0.5, 0.9]), [0.05, 0.95]
 _COMPARED_UP_TO = 10  # coordinates, beyond which the error of importance weights is not known
 _CHEAP_UP_TO = 10_000  # rows, of which a density costs little: then more of them see smaller misses
 
@@ -47,7 +50,7 @@ def most_scored(engine):
     return MAX_PARTICLES if engine.batch_size is None else FEW_PARTICLES
 
 
-def judge(posterior, target, engine, frame, start):
+def judge(posterior, target, engine, frame, start, pilot=None):
     """Warn where a posterior misses Stein's identities, or is known to be out of reach.
 
     Parameters
@@ -59,6 +62,8 @@ def judge(posterior, target, engine, frame, start):
     frame : Frame
     start : StartDraws or None
         For an engine that stays near its start.
+    pilot : Pilot, default=None
+        Chains that found the coordinates, where tails are heavy.
 
     Warns
     -----
@@ -101,21 +106,46 @@ def judge(posterior, target, engine, frame, start):
             reasons.append("importance-weighted draws are spread otherwise in some coordinates")
         posterior.diagnostics["start_mismatch"] = start.mismatch
         posterior.diagnostics["start_efficiency"] = start.efficiency
-        if start.mismatch > MAX_MISMATCH or start.efficiency < MIN_EFFICIENCY:
+        far = start.mismatch > MAX_MISMATCH or start.efficiency < MIN_EFFICIENCY
+        # Chains that agree are a better witness.
+        if far and (pilot is None or not pilot.mixed):
             reasons.append(
                 "the posterior is far from the Gaussian start that the engine leans on (use pmfvb "
                 "or mcmc, or a tighter prior)"
             )
+    if pilot is not None:
+        posterior.diagnostics["pilot_rhat"] = pilot.rhat
+        if pilot.mixed:
+            error = 4.0 / np.sqrt(pilot.ess)
+            equal = np.full(len(pilot.draws), 1.0 / len(pilot.draws))
+            contradicted = _spread_otherwise(
+                pilot.draws, equal, error, posterior.particles, posterior.weights
+            )
+            flagged = flagged | contradicted
+            low, high = np.quantile(pilot.draws, _OUTER, axis=0)
+            least, most = posterior.quantile(_OUTER)
+            stretch = np.log((most - least) / (high - low)).mean()
+            if contradicted.any():
+                reasons.append("chains are spread otherwise in some coordinates")
+            elif not abs(stretch) <= np.hypot(MAX_MEAN_STRETCH, 0.2 * error):
+                how = "wider" if stretch < 0.0 else "less"
+                reasons.append(f"chains are spread {how} on average")
+        else:
+            reasons.append("its tails are heavy, and the chains sent along them do not agree")
     posterior.diagnostics["flagged"] = names[flagged]
+    if frame.other_mass > LEAST_MASS and engine.curved:
+        posterior.diagnostics["other_mass"] = frame.other_mass
+        reasons.append("the density has another mode far from the one that the engine stays near")
     if reasons:
         cure = "Raise the engine's iterations or particles, or use" if engine.iterative else "Use"
         # Parameters that the rows hardly tell may be wrong and predictions right.
         rows = (
             " Predictions may still be good: compare a score." if target.n_rows is not None else ""
         )
+        elsewhere = f" {START_ELSEWHERE}" if target.modes_unknown else ""
         warn(
             f"the posterior is likely to be wrong: {'; '.join(reasons)}. {cure} "
-            f"another engine.{rows} The posterior's diagnostics have names and numbers.",
+            f"another engine.{rows}{elsewhere} The posterior's diagnostics have names and numbers.",
             by=engine.name,
         )
 
@@ -191,15 +221,20 @@ class StartDraws:
         if particles.shape[1] > _COMPARED_UP_TO:
             return np.zeros(particles.shape[1], dtype=bool)
         error = 4.0 * np.sqrt(np.sum(self.weights**2))
-        low, middle, high = weighted_quantile(self.draws, self.weights, _LEVELS)
-        shares = [weights @ (particles < point) for point in (low, middle, high)]
-        shift = np.abs(np.stack(shares) - _LEVELS[:, None]).max(axis=0)
-        least, _, most = weighted_quantile(particles, weights, _LEVELS)
-        stretch = np.abs(np.log((most - least) / (high - low)))
-        coarse = np.sum(weights**2)  # a share moves by that much from one particle to the next
-        too_far = np.linalg.norm([MAX_SHIFT, 0.5 * error, coarse])
-        too_wide = np.linalg.norm([MAX_STRETCH, error, 4.0 * coarse])
-        return (shift > too_far) | ~(stretch <= too_wide)
+        return _spread_otherwise(self.draws, self.weights, error, particles, weights)
+
+
+def _spread_otherwise(draws, draw_weights, error, particles, weights):
+    """Coordinates in which particles are not where draws with an ``error`` of their own are."""
+    low, middle, high = weighted_quantile(draws, draw_weights, _LEVELS)
+    shares = [weights @ (particles < point) for point in (low, middle, high)]
+    shift = np.abs(np.stack(shares) - _LEVELS[:, None]).max(axis=0)
+    least, _, most = weighted_quantile(particles, weights, _LEVELS)
+    stretch = np.abs(np.log((most - least) / (high - low)))
+    coarse = np.sum(weights**2)  # a share moves by that much from one particle to the next
+    too_far = np.linalg.norm([MAX_SHIFT, 0.5 * error, coarse])
+    too_wide = np.linalg.norm([MAX_STRETCH, error, 4.0 * coarse])
+    return (shift > too_far) | ~(stretch <= too_wide)
 
 
 def radial_shift(target, z, weights):

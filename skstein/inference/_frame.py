@@ -4,7 +4,7 @@ Where a line scan finds one-sided coordinates they are straightened too. What st
 mode that is not found or coordinates too many, is warned of.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -12,9 +12,12 @@ from scipy.linalg import LinAlgError
 from .._warnings import warn
 from ..protocols import Bijection
 from ..targets import OneSided, line_shifts, supports
-from ..targets.newton import DIAGONAL_ABOVE, gaussian_surrogate
+from ..targets.newton import DIAGONAL_ABOVE, DIFFERENCES_UP_TO, gaussian_surrogate
 from ..targets.one_sided import SHIFT
+from ._modes import other_modes
 
+START_ELSEWHERE = "Where another mode is the main one, start the search from there (initial=)."
+_SCALE = "Scale the features or use a tighter prior."
 MAX_ROUNDING = 0.1  # of the log density: engines tell particles apart by differences of about 1
 
 
@@ -31,28 +34,40 @@ class Frame:
     mode : ndarray of shape (dim,)
     one_sided : ndarray of int
         Coordinates that a line scan found one-sided.
+    curved : bool
+        Whether the coordinates follow heavy tails, and bend all directions to do so.
+    other_mass : float
+        Of a mode far off, relative to that of this one; 0 where none was found.
     """
 
     bijection: Bijection
     gaussian: Bijection
     mode: np.ndarray
     one_sided: np.ndarray
+    curved: bool = False
+    other_mass: float = 0.0
 
 
 def find_frame(target):
     """The frame of a target with a score; None, with a warning, where no mode is found."""
     try:
         surrogate, laplace = gaussian_surrogate(target)
+        other_mass = 0.0
+        if target.modes_unknown and target.dim <= DIFFERENCES_UP_TO and laplace.converged:
+            surrogate = target
+            laplace, other_mass = other_modes(target, laplace)
     except (FloatingPointError, LinAlgError) as error:
-        warn(f"the posterior could not be whitened: {error}")
+        hint = f" {START_ELSEWHERE}" if target.modes_unknown else ""
+        warn(f"the posterior could not be whitened: {error}{hint}")
         return None
     if not laplace.converged:
         warn(
             "the search for the posterior's mode stopped without reaching it; the coordinates may "
-            "be poor. Scale the features or use a tighter prior."
+            "be poor. " + (START_ELSEWHERE if target.modes_unknown else _SCALE)
         )
     gaussian = laplace.bijection
-    plain = Frame(gaussian, gaussian, laplace.mode, np.array([], dtype=int))
+    none = np.array([], dtype=int)
+    plain = Frame(gaussian, gaussian, laplace.mode, none, other_mass=other_mass)
     rounding = np.spacing(np.abs(target.log_density(laplace.mode[None])[0]))
     if not rounding < MAX_ROUNDING:
         warn(
@@ -73,7 +88,7 @@ def find_frame(target):
         one_sided = np.flatnonzero(np.abs(line_shifts(scanned, laplace)) > SHIFT)
         if len(one_sided):
             bijection = OneSided(scanned, laplace, one_sided, surrogate).bijection
-            return Frame(bijection, gaussian, laplace.mode, one_sided)
+            return replace(plain, bijection=bijection, one_sided=one_sided)
     except (FloatingPointError, LinAlgError) as error:
         warn(f"one-sided coordinates could not be straightened: {error}")
     return plain

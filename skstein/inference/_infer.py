@@ -20,6 +20,7 @@ from ._check import StartDraws, judge, most_scored
 from ._frame import find_frame
 from ._hold_out import hold_out
 from ._registry import resolve_engine
+from ._tails import follow_tails
 from .base import Engine
 
 
@@ -165,6 +166,9 @@ def approximate(target, engine, rng, map, progress, init=None):
             state = None if previous is None else previous.state
             target, held_out = hold_out(target, engine.validation_fraction, rng, state)
         frame = find_frame(target) if engine.gaussian and supports(target, "score") else None
+        pilot = None
+        if frame is not None and engine.curved and engine.whiten and engine.one_sided:
+            frame, pilot = follow_tails(target, frame, rng)
         coordinates, working = _wrap(target, engine, frame)
         if init is not None and coordinates is not None:
             init = coordinates.inverse(init)
@@ -194,7 +198,7 @@ def approximate(target, engine, rng, map, progress, init=None):
             start = None
             if (init is None or previous is not None) and engine.stays_near_start(target):
                 start = StartDraws(working, rng.spawn(1)[0])
-            judge(posterior, target, engine, frame, start)
+            judge(posterior, target, engine, frame, start, pilot)
     return posterior
 
 
@@ -307,7 +311,7 @@ def _wrap(target, engine: Engine, frame) -> tuple[Bijection | None, WorkingTarge
     if not engine.whiten:
         return None, Transformed(target, None, start=frame.gaussian)
     coordinates = frame.bijection if engine.one_sided else frame.gaussian
-    return coordinates, Transformed(target, coordinates)
+    return coordinates, Transformed(target, coordinates, curved=frame.curved)
 
 
 def _bring_back(posterior, coordinates, names):

@@ -46,6 +46,8 @@ class Engine(BaseEstimator):
         Whether its coordinates are those of that Gaussian, where the target allows it.
     one_sided : bool
         Whether one-sided coordinates are straightened first.
+    curved : bool
+        Whether coordinates are bent to follow heavy tails, for an engine that is lost in them.
     batch_size : int or None
         Rows in a minibatch; None for all.
     minibatch : {"control-variate", "plain"} or None
@@ -76,6 +78,7 @@ class Engine(BaseEstimator):
     needs_gaussian: bool = False
     whiten: bool = True
     one_sided: bool = True
+    curved: bool = False
     batch_size: int | str | None = None
     minibatch: Any = "control-variate"
     control_variate: int = 1
@@ -202,9 +205,20 @@ def as_engine(engine):
     return engine if isinstance(engine, Engine) else Foreign(engine)
 
 
-def automatic(n_particles, dim, least=150, cap=500):
+def automatic(n_particles, dim, least=150, cap=500, per_coordinate=2):
     """The number of particles that "auto" stands for: ``max(least, 2 dim)``, at most ``cap``."""
-    return min(max(least, 2 * dim), cap) if isinstance(n_particles, str) else int(n_particles)
+    if not isinstance(n_particles, str):
+        return int(n_particles)
+    return min(max(least, per_coordinate * dim), cap)
+
+
+def moved(n_particles, target, least=150):
+    """As `automatic`, of particles that move until moments of theirs are right.
+
+    There are ``d (d + 3) / 2`` of these, and where the score is far from linear too few particles
+    for them drift off.
+    """
+    return automatic(n_particles, target.dim, least, per_coordinate=10 if target.curved else 2)
 
 
 def starting_particles(target, rng, m, init):

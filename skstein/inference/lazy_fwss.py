@@ -104,6 +104,8 @@ class LazyFWSS(Engine):
     whiten: bool = True
     one_sided: bool = True
 
+    curved = True
+
     def stays_near_start(self, target):
         return True
 

@@ -160,6 +160,7 @@ class PMD(Engine):
     one_sided: bool = True
 
     needs_gaussian = True
+    curved = True
 
     @property
     def requires(self):

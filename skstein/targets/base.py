@@ -57,6 +57,8 @@ class Target:
         Rows that were left out because they have no weight; a stream counts them among those seen.
     names : tuple of str
         A name for each coordinate.
+    modes_unknown : bool
+        Whether it may have several modes, and the search for one may end at the wrong one.
     stochastic : bool
         Whether ``score`` is noisy: then engines draw ``batch_size`` rows for each score.
     batch_size : int or None
@@ -71,17 +73,22 @@ class Target:
     start : bijection or None
         ``start.forward`` of a standard normal draw is where engines start; None is the standard
         normal itself.
+    curved : bool
+        Whether the coordinates bend all directions, as those that follow heavy tails do: few
+        particles do not hold moments there.
     """
 
     dim: int
     n_rows: int | None = None
     n_weightless: int = 0
+    modes_unknown: bool = False
     stochastic: bool = False
     batch_size: int | None = None
     held_out: Any = None
     whitened: bool = False
     bijection: Bijection | None = None
     start: Bijection | None = None
+    curved: bool = False
 
     score: Any = None
     hessian: Any = None

@@ -206,3 +206,106 @@ class HyperbolicMap:
         correction = along * curve + third / slope - (curve / slope) ** 2
         pulled[self.selected, self.selected] -= correction
         return pulled
+
+
+class FunnelMap:
+    r"""A map in which one coordinate sets the place and the scale of all others.
+
+    .. math::
+        \theta = \mu + M \begin{pmatrix} T(z_0) \\
+                 k_1 z_0 + k_2 \psi(z_0) + e^{s(z_0)} z_{1:} \end{pmatrix}, \quad
+        T(z) = \xi + \eta \sinh\frac{\operatorname{arsinh} z + \kappa}{\delta}, \quad
+        s(z) = b z + c\, \psi(z),
+
+    where :math:`\psi`, a hyperbola, is about :math:`z^2` near 0 and linear farther off; beyond 6
+    standard deviations, where no draw goes, its terms level off. The funnel of a variance and what
+    it is the variance of, the cone of coefficients that grow together, and the heavy tail of each
+    are one Gaussian.
+
+    Parameters
+    ----------
+    location : ndarray of shape (d,)
+        :math:`\mu`.
+    matrix : ndarray of shape (d, d)
+        :math:`M`.
+    tail : ndarray of shape (4,)
+        :math:`\xi, \log \eta, \kappa, \log \delta`.
+    growth : ndarray of shape (2,)
+        :math:`b` and :math:`c`.
+    bend : ndarray of shape (2, d - 1)
+        :math:`k_1` and :math:`k_2`.
+    """
+
+    _ROUND = 1.5  # where the hyperbola turns from a square to a line
+    _REACH = 6.0  # beyond which nothing grows: no draw tells how it would
+
+    def __init__(self, location, matrix, tail, growth, bend):
+        self.location, self.matrix, self.growth, self.bend = location, matrix, growth, bend
+        self.xi, self.kappa = tail[0], tail[2]
+        self.eta, self.delta = np.exp(tail[[1, 3]])
+        self._log_det = float(np.linalg.slogdet(matrix)[1])
+
+    @classmethod
+    def features(cls, z):
+        """``z`` and the hyperbola of it, both level far off, shape (m, 2)."""
+        z = z / np.hypot(1.0, z / cls._REACH)
+        h = np.hypot(cls._ROUND, z)
+        return np.stack([z, 2.0 * cls._ROUND * (h - cls._ROUND)], axis=1)
+
+    def _turn(self, z):
+        """T's argument of the sinh, T' and T'' / T', at ``z`` (m,)."""
+        h = np.hypot(1.0, z)
+        angle = (np.arcsinh(z) + self.kappa) / self.delta
+        slope = self.eta * np.cosh(angle) / (self.delta * h)
+        return angle, slope, np.tanh(angle) / (self.delta * h) - z / h**2
+
+    def _parts(self, z):
+        """Features and their slopes, shape (m, 2), and the scale of the rest, (m, 1)."""
+        first = z[:, 0]
+        features = self.features(first)
+        slopes = np.ones_like(features)
+        slopes[:, 1] = 2.0 * self._ROUND * features[:, 0] / np.hypot(self._ROUND, features[:, 0])
+        slopes /= np.hypot(1.0, first / self._REACH)[:, None] ** 3
+        return features, slopes, np.exp(features @ self.growth)[:, None]
+
+    def forward(self, z):
+        features, _, scale = self._parts(z)
+        y = np.empty_like(z)
+        y[:, 0] = self.xi + self.eta * np.sinh(self._turn(z[:, 0])[0])
+        y[:, 1:] = features @ self.bend + scale * z[:, 1:]
+        return self.location + y @ self.matrix.T
+
+    def inverse(self, theta):
+        y = np.linalg.solve(self.matrix, (theta - self.location).T).T
+        z = np.empty_like(theta)
+        z[:, 0] = np.sinh(self.delta * np.arcsinh((y[:, 0] - self.xi) / self.eta) - self.kappa)
+        features, _, scale = self._parts(z)
+        z[:, 1:] = (y[:, 1:] - features @ self.bend) / scale
+        return z
+
+    def log_det(self, z):
+        growth = self.features(z[:, 0]) @ self.growth
+        return self._log_det + np.log(self._turn(z[:, 0])[1]) + (z.shape[1] - 1) * growth
+
+    def _along(self, z, score):
+        """What the other coordinates, moved by the first, add to its score."""
+        _, slopes, scale = self._parts(z)
+        growth = slopes @ self.growth
+        moved = slopes @ self.bend + (growth[:, None] * scale) * z[:, 1:]
+        return np.einsum("ij,ij->i", moved, score) + (z.shape[1] - 1) * growth, scale
+
+    def pull_score(self, z, score):
+        pulled = score @ self.matrix
+        _, slope, curve = self._turn(z[:, 0])
+        along, scale = self._along(z, pulled[:, 1:])
+        pulled[:, 0] = pulled[:, 0] * slope + curve + along
+        pulled[:, 1:] *= scale
+        return pulled
+
+    def push_score(self, z, score):
+        pushed = np.empty_like(score)
+        _, slope, curve = self._turn(z[:, 0])
+        pushed[:, 1:] = score[:, 1:] / self._parts(z)[2]
+        along, _ = self._along(z, pushed[:, 1:])
+        pushed[:, 0] = (score[:, 0] - curve - along) / slope
+        return np.linalg.solve(self.matrix.T, pushed.T).T

@@ -60,6 +60,8 @@ class LogDensity(Target):
     array([-1., -1., -1.])
     """
 
+    modes_unknown = True
+
     def __init__(
         self,
         log_density,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp, softmax
 from scipy.stats import t
 from sklearn.exceptions import ConvergenceWarning
 
@@ -177,3 +178,64 @@ def test_a_tail_too_heavy_to_follow_is_reported(engine, seed):
         posterior = infer(target, engine, random_state=seed)
     low, high = posterior.quantile([0.1, 0.9])
     assert caught or abs((high - low).mean() / (2 * t(df).ppf(0.9)) - 1.0) < 0.2
+
+
+def funnel(dim):
+    """The logarithm of a scale, N(0, 1/2), and coordinates that are normal with that scale."""
+
+    def log_density(theta):
+        u, square = theta[:, 0], np.sum(theta[:, 1:] ** 2, axis=1)
+        return -2.0 * u**2 - (dim - 1) * u - 0.5 * square * np.exp(-2.0 * u)
+
+    def score(theta):
+        u, rest = theta[:, :1], theta[:, 1:]
+        precision = np.exp(-2.0 * u)
+        square = np.sum(rest**2, axis=1, keepdims=True)
+        return np.hstack([-4.0 * u - (dim - 1) + square * precision, -rest * precision])
+
+    return LogDensity(log_density, score=score, dim=dim)
+
+
+@pytest.mark.parametrize("engine", ["pmd", "fwss", "svgd"])
+def test_a_funnel_is_followed(engine, seed):
+    """Against exact draws, whose quantiles are known to .02 standard deviations."""
+    dim, rng = 6, np.random.default_rng(seed)
+    posterior = infer(funnel(dim), engine, random_state=seed)
+    truth = rng.standard_normal((20_000, dim))
+    truth[:, 0] *= 0.5
+    truth[:, 1:] *= np.exp(truth[:, :1])
+    tenths = np.quantile(truth, [0.1, 0.9], axis=0)
+    miss = (posterior.quantile([0.1, 0.9]) - tenths) / truth.std(axis=0)
+    assert np.sqrt(np.mean(miss**2)) < MISS
+    assert np.abs(posterior.mean() / truth.std(axis=0)).max() < MISS
+
+
+def two_modes(dim, apart, minor):
+    """Unit normals at both ends of a line, the first with the share ``minor``."""
+    centres = np.array([[-1.0], [1.0]]) * 0.5 * apart / np.sqrt(dim) * np.ones(dim)
+    log_share = np.log([minor, 1.0 - minor])
+
+    def parts(theta):
+        return log_share - 0.5 * np.sum((theta[:, None] - centres) ** 2, axis=2)
+
+    def score(theta):
+        return softmax(parts(theta), axis=1) @ centres - theta
+
+    return LogDensity(
+        lambda theta: logsumexp(parts(theta), axis=1), score=score, dim=dim, initial=centres[0]
+    )
+
+
+@pytest.mark.parametrize("engine", ["pmd", "fwss", "svgd"])
+@pytest.mark.parametrize("dim", [2, 10])
+def test_separated_modes_are_reported(engine, dim, seed):
+    """Whatever engine, where the search began in one of two."""
+    with pytest.warns(ConvergenceWarning, match="another mode .*initial="):
+        infer(two_modes(dim, 6.0, 0.5), engine, random_state=seed)
+
+
+def test_the_main_mode_is_found_from_another(seed):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        posterior = infer(two_modes(10, 12.0, 1e-4), "svgd", random_state=seed)
+    assert np.abs(posterior.mean() - 6.0 / np.sqrt(10)).max() < MISS
