@@ -26,7 +26,7 @@ from ._validation import LARGEST, Interval
 
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _EXTREME = [Interval(Real, 1 / LARGEST, LARGEST, closed="both")]
-_NO_NOISE = 1e-6  # a variance, relative to that of the outcome, which rounding alone may leave
+_NO_NOISE = 1e-5  # a variance, relative to that of the outcome, which rounding alone may leave
 
 
 class Prior(BaseEstimator):
@@ -400,7 +400,7 @@ class HalfStudentT(NoisePrior):
     inverse gamma prior of the variance cannot do both: its scale is a sum of squares that is added
     to that of the residuals, and without it the noise of few rows falls to 0.
 
-    The density of the variance v is multiplied by ``exp(-1e-6 scale**2 / v)``: rows without any
+    The density of the variance v is multiplied by ``exp(-1e-5 scale**2 / v)``: rows without any
     noise would otherwise have no posterior. Noise of a hundredth of ``scale`` is not affected.
 
     Parameters

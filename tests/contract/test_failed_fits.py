@@ -243,7 +243,7 @@ def test_a_warm_start_that_fails_can_be_tried_again(rng):
     expected = clone(model).fit(*arguments).fit(*arguments)
     model.fit(*arguments)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(KSDThinnedMCMC, "_diagnose", interrupt)
+        patch.setattr(KSDThinnedMCMC, "_diagnosed", interrupt)
         model.fit(*arguments)
     model.fit(*arguments)
     np.testing.assert_array_equal(model.posterior_.particles, expected.posterior_.particles)
