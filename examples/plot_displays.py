@@ -41,7 +41,7 @@ plt.show()
 # the side.
 
 other = BayesianLinearRegression("pmfvb", random_state=0).fit(X, y)
-display = PosteriorIntervalDisplay.from_estimator(reg, name="ksd-mcmc", offset=-0.16)
+display = PosteriorIntervalDisplay.from_estimator(reg, name="mcmc", offset=-0.16)
 PosteriorIntervalDisplay.from_estimator(
     other, name="pmfvb", offset=0.16, color="#D55E00", ax=display.ax_
 )
@@ -58,12 +58,13 @@ HistoryDisplay.from_estimator(other, quantities=["residual", "rhat", "acceptance
 plt.show()
 
 # %%
-# The first engine keeps a hundred of its draws, the set of the smallest kernel Stein discrepancy
-# (KSD), and moves them a little at the end, to the mean and covariance that all draws tell. The KSD
-# shown is that before the move; a hundred independent draws would lie at the dashed line.
+# The first engine runs until its error is small, and keeps a thousand draws. Thinned to a few by their
+# kernel Stein discrepancy (KSD), the same chains show how it fell; as many independent draws would
+# lie at the dashed line.
 
+few = BayesianLinearRegression("ksd-mcmc", random_state=0).fit(X, y)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
-KSDPathDisplay.from_estimator(reg, ax=left)
+KSDPathDisplay.from_estimator(few, ax=left)
 left.set_title("KSD of the kept points", loc="left", fontsize=11)
 HistoryDisplay.from_estimator(reg, quantities=[], names=["bmi"], ax=right)
 plt.show()

@@ -28,7 +28,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from skstein import LogDensity, infer
-from skstein.inference import PMFVB, KSDThinnedMCMC
+from skstein.inference import MCMC, PMFVB
 from skstein.posterior import weighted_quantile
 
 y = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
@@ -72,11 +72,10 @@ print(f"largest difference: {np.abs(quotient - score(point)).max():.1e}")
 # the particles back in the coordinates of the density.
 #
 # The left tail of :math:`\log \tau` is long, because all small :math:`\tau` are alike to the data,
-# and chains and particles are slow to cross it. So both engines may run longer than by default, and
-# the thinner has more points to carry the tail with.
+# and chains and particles are slow to cross it. So both engines may run longer than by default.
 
 engines = {
-    "ksd-mcmc": KSDThinnedMCMC(n_particles=500, max_draws=8000),
+    "mcmc": MCMC(max_draws=8000),
     "pmfvb": PMFVB(n_snapshots=400, max_iter=2000),
 }
 posteriors = {label: infer(target, engine, random_state=0) for label, engine in engines.items()}
