@@ -58,9 +58,9 @@ HistoryDisplay.from_estimator(other, quantities=["residual", "rhat", "acceptance
 plt.show()
 
 # %%
-# The first engine runs until its error is small, and keeps a thousand draws. Thinned to a few by their
-# kernel Stein discrepancy (KSD), the same chains show how it fell; as many independent draws would
-# lie at the dashed line.
+# The first engine runs until its error is small, and keeps a thousand draws. Thinned to a few by
+# their kernel Stein discrepancy (KSD), the same chains show how it fell; as many independent draws
+# would lie at the dashed line.
 
 few = BayesianLinearRegression("ksd-mcmc", random_state=0).fit(X, y)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")

@@ -168,7 +168,7 @@ def approximate(target, engine, rng, map, progress, init=None):
         frame = find_frame(target) if engine.gaussian and supports(target, "score") else None
         pilot = None
         if frame is not None and engine.curved and engine.whiten and engine.one_sided:
-            frame, pilot = follow_tails(target, frame, rng)
+            frame, pilot = follow_tails(target, frame)
         coordinates, working = _wrap(target, engine, frame)
         if init is not None and coordinates is not None:
             init = coordinates.inverse(init)
@@ -195,10 +195,11 @@ def approximate(target, engine, rng, map, progress, init=None):
             posterior.state = held_out
         if frame is not None:
             posterior.whitening = frame.bijection
-            start = None
-            if (init is None or previous is not None) and engine.stays_near_start(target):
+            near, start = engine.stays_near_start(target), None
+            if near and (init is None or previous is not None):
                 start = StartDraws(working, rng.spawn(1)[0])
-            judge(posterior, target, engine, frame, start, pilot)
+            # Other engines see more of the posterior than a pilot.
+            judge(posterior, target, engine, frame, start, pilot if near else None)
     return posterior
 
 

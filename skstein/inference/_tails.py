@@ -59,15 +59,13 @@ class Pilot:
         return self.rhat <= _MAX_RHAT
 
 
-def follow_tails(target, frame, rng):
+def follow_tails(target, frame):
     """The frame, in coordinates that follow heavy tails where there are some.
 
     Parameters
     ----------
     target : Target
     frame : Frame
-    rng : numpy.random.Generator
-        Of which one is spawned where chains are needed, and nothing is drawn.
 
     Returns
     -------
@@ -79,7 +77,7 @@ def follow_tails(target, frame, rng):
     few = 1 < target.dim <= _MOST_COORDINATES and (target.n_rows or 0) <= _MOST_ROWS
     if not few or len(target.factors) > 1 or not _suspicious(working):
         return frame, None
-    (rng,) = rng.spawn(1)
+    rng = np.random.default_rng(0)  # coordinates that chains go on in must not change with the seed
     last, draws, _ = _chains(working, rng.standard_normal((_N_CHAINS, target.dim)), *_STEPS[0], rng)
     if not draws.std(axis=0).mean() > _MAX_SPREAD:
         return frame, None

@@ -121,6 +121,7 @@ class MCMC(Engine):
     one_sided: bool = True
 
     continues = True
+    curved = True
 
     @property
     def requires(self):

@@ -172,6 +172,8 @@ class PMFVB(Engine):
     whiten: bool = True
     one_sided: bool = True
 
+    curved = True
+
     @property
     def keeps_factors(self):
         return self.blocks is None
