@@ -166,9 +166,9 @@ def approximate(target, engine, rng, map, progress, init=None):
             state = None if previous is None else previous.state
             target, held_out = hold_out(target, engine.validation_fraction, rng, state)
         frame = find_frame(target) if engine.gaussian and supports(target, "score") else None
-        pilot = None
+        pilot, near = None, engine.stays_near_start(target)
         if frame is not None and engine.curved and engine.whiten and engine.one_sided:
-            frame, pilot = follow_tails(target, frame)
+            frame, pilot = follow_tails(target, frame, near)
         coordinates, working = _wrap(target, engine, frame)
         if init is not None and coordinates is not None:
             init = coordinates.inverse(init)
@@ -195,7 +195,7 @@ def approximate(target, engine, rng, map, progress, init=None):
             posterior.state = held_out
         if frame is not None:
             posterior.whitening = frame.bijection
-            near, start = engine.stays_near_start(target), None
+            start = None
             if near and (init is None or previous is not None):
                 start = StartDraws(working, rng.spawn(1)[0])
             # Other engines see more of the posterior than a pilot.

@@ -27,10 +27,13 @@ _N_LOOKS = 64
 # On all kinds of data, chains in which engines were right came to 1.12, or in few coordinates to
 # 1.25; where engines were silently wrong, to 1.18 and more.
 _MAX_SPREAD = 1.15
+_MAX_SPREAD_OF_CHAINS = 1.5  # of engines that find such a posterior by themselves, in more time
 _MOST_COORDINATES = 200  # beyond them a pilot cannot tell a covariance
 _MOST_ROWS = 10_000  # beyond them tails are those of a normal
+_LOOK = 16, 50, 30  # chains, warm-up and draws that tell how far the posterior spreads
 _N_CHAINS = 32
-_STEPS = (100, 50), (50, 150)  # warm-up and draws of each pilot
+_N_WARMUP = 100, 50  # of chains before the map and after it
+_N_DRAWS = 50, 150
 _MOST_MAPS = 3  # one in the other
 _LEAST_GAIN = 0.02  # nats of a draw, for a further map
 _MAX_RHAT = 1.2  # of the second pilot
@@ -59,13 +62,15 @@ class Pilot:
         return self.rhat <= _MAX_RHAT
 
 
-def follow_tails(target, frame):
+def follow_tails(target, frame, near):
     """The frame, in coordinates that follow heavy tails where there are some.
 
     Parameters
     ----------
     target : Target
     frame : Frame
+    near : bool
+        Whether the coordinates are for an engine that stays near its start.
 
     Returns
     -------
@@ -78,12 +83,15 @@ def follow_tails(target, frame):
     if not few or len(target.factors) > 1 or not _suspicious(working):
         return frame, None
     rng = np.random.default_rng(0)  # coordinates that chains go on in must not change with the seed
-    last, draws, _ = _chains(working, rng.standard_normal((_N_CHAINS, target.dim)), *_STEPS[0], rng)
-    if not draws.std(axis=0).mean() > _MAX_SPREAD:
+    n_chains, n_warmup, n_draws = _LOOK
+    start = rng.standard_normal((_N_CHAINS, target.dim))
+    _, draws, _ = _chains(working, start[:n_chains], n_warmup, n_draws, rng)
+    if not draws.std(axis=0).mean() > (_MAX_SPREAD if near else _MAX_SPREAD_OF_CHAINS):
         return frame, None
+    last, draws, _ = _chains(working, start, _N_WARMUP[0], _N_DRAWS[0], rng)
     funnel = fit_funnel(draws)
     mapped = Transformed(working, funnel)
-    _, draws, chains = _chains(mapped, funnel.inverse(last), *_STEPS[1], rng)
+    _, draws, chains = _chains(mapped, funnel.inverse(last), _N_WARMUP[1], _N_DRAWS[1], rng)
     there = funnel.forward(draws)
     pilot = Pilot(
         frame.bijection.forward(there), float(ess(chains).min()), float(split_rhat(chains).max())

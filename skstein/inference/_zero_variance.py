@@ -35,23 +35,24 @@ def zero_variance_moments(draws, scores):
     covariance : ndarray of shape (dim, dim)
     """
     mean = draws.mean(axis=0) - scores.mean(axis=0) @ _slopes(draws, scores)
-    z = draws - mean
-    covariance = np.empty((len(mean), len(mean)))
-    for j in range(len(mean)):
-        product = z[:, j, None] * z
-        identity = 0.5 * (scores[:, j, None] * z + z[:, j, None] * scores)
-        identity[:, j] += 1.0
-        residual = identity.mean(axis=0)
-        identity -= residual
-        spread = np.sum(identity**2, axis=0)
-        slope = np.einsum("ij,ij->j", identity, product) / np.where(spread > 0.0, spread, 1.0)
-        covariance[j] = product.mean(axis=0) - slope * residual
-    return mean, 0.5 * (covariance + covariance.T)
+    z, n = draws - mean, len(draws)
+    # The sums over draws of products of the identities (s_j z_k + s_k z_j) / 2 + delta_jk with
+    # themselves and with z_j z_k are sums of products of matrices.
+    product, both, squares = z.T @ z / n, scores * z, z**2
+    cross = both.T @ squares
+    size = (scores**2).T @ squares
+    identity = scores.T @ z / n
+    identity = 0.5 * (identity + identity.T)
+    with_product = 0.5 * (cross + cross.T) / n - identity * product
+    with_itself = (0.25 * (size + size.T) + 0.5 * both.T @ both) / n - identity**2
+    slope = with_product / np.where(with_itself > 0.0, with_itself, np.inf)
+    return mean, product - slope * (identity + np.eye(len(mean)))
 
 
 def _slopes(draws, scores):
     """Of the regression of draws on scores, shape (dim, dim)."""
-    return np.linalg.lstsq(scores - scores.mean(axis=0), draws - draws.mean(axis=0))[0]
+    centred = scores - scores.mean(axis=0)
+    return np.linalg.lstsq(centred.T @ centred, centred.T @ (draws - draws.mean(axis=0)))[0]
 
 
 def moved_to_moments(points, target, draws, scores):

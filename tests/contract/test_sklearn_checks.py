@@ -37,7 +37,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 # with its defaults too.
 SHORT = {
     "default": "mcmc",
-    "pmd": PMD(60, max_iter=2, n_sweeps=2),
+    "pmd": PMD(100, max_iter=2, n_sweeps=2),
     "pmfvb": PMFVB(20, n_warmup=24, n_snapshots=5, max_iter=40),
     "fwss": FWSS(20, max_iter_oracle=5, max_iter_sweep=5),
     "svgd": SVGD(20, max_iter=10),
