@@ -51,6 +51,7 @@ SMALL = {
         n_draws=8,
         max_draws=8,
         n_warmup=2,
+        max_mcse=1e6,
         max_rhat=1e6,
         min_ess=0,
         whiten=False,

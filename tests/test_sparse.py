@@ -31,7 +31,14 @@ short_fits = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 ENGINES = {
     "svgd": SVGD(n_particles=20, max_iter=30),
     "ksd-mcmc": KSDThinnedMCMC(
-        n_particles=20, n_chains=2, n_draws=60, max_draws=60, n_warmup=40, max_rhat=9.0, min_ess=0.0
+        n_particles=20,
+        n_chains=2,
+        n_draws=60,
+        max_draws=60,
+        n_warmup=40,
+        max_mcse=9.0,
+        max_rhat=9.0,
+        min_ess=0.0,
     ),
 }
 

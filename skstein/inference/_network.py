@@ -23,6 +23,7 @@ def _chains(n_networks):
         n_draws=10,
         max_draws=10,
         n_warmup=10,
+        max_mcse=1e6,
         max_rhat=1e6,
         min_ess=0,
         whiten=False,

@@ -75,7 +75,8 @@ def test_particles_beat_independent_draws_in_discrepancy(engine, kernel, rng, se
 @both
 def test_automatic_numbers_of_particles(engine, rng, seed):
     few = {SVGD: {"max_iter": 1}, FWSS: {"max_iter_oracle": 1, "n_sweeps": 0}}[engine]
-    for dim, expected in ((2, 100), (60, 120)):
+    least = {SVGD: 200, FWSS: 150}[engine]
+    for dim, expected in ((2, least), (120, 240)):
         target = LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=dim)
         posterior = infer(target, engine(**few), init=rng.normal(size=(500, dim)))
         assert len(posterior) == expected
@@ -314,7 +315,7 @@ def test_lazy_fwss_is_as_accurate_with_a_quarter_of_the_scores(name, gold, seed,
 
     monkeypatch.setattr(Transformed, "score", counting)
     evaluations, errors = [], []
-    for engine in (FWSS(), LazyFWSS()):
+    for engine in (FWSS(100), LazyFWSS(100)):
         counted[0] = 0
         posterior = infer(target, engine, random_state=seed)
         evaluations.append(counted[0])
