@@ -84,8 +84,8 @@ def about(name):
     except (ValueError, TypeError) as error:
         text = re.search(r"could not convert string to float: (?:np\.str_\()?('.*?')", str(error))
         if text:
-            cure = "Encode it first, for example with OneHotEncoder." if name == "X" else ""
-            raise ValueError(f"{name} has text in it ({text[1]}). {cure}".rstrip()) from error
+            cure = ": encode it first, for example with OneHotEncoder" if name == "X" else ""
+            raise ValueError(f"{name} has text in it ({text[1]}){cure}.") from error
         known = rf"\b({name}|[Ss]ample.weights?|y|samples?|features?|required by)\b"
         if re.search(known, str(error)):
             raise

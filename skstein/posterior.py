@@ -405,7 +405,7 @@ class ParticlePosterior:
         return self._with(
             particles=bijection.forward(self.particles),
             chains=chains,
-            names=self.names if names is None else as_names(names, self.particles.shape[1]),
+            names=self.names if names is None else names,
             log_densities=log_densities,
             scores=scores,
             whitening=None if self.whitening is None else Chain(bijection, self.whitening),
@@ -427,5 +427,6 @@ class ParticlePosterior:
     def _with(self, **changes) -> "ParticlePosterior":
         posterior = copy(self)
         vars(posterior).update(changes)
+        posterior.names = as_names(posterior.names, posterior.particles.shape[1])
         posterior.particles = np.ascontiguousarray(posterior.particles)
         return posterior

@@ -566,7 +566,7 @@ def test_outcomes_whose_probability_is_refused():
     X = np.arange(10.0)[:, None]
     model = BayesianLinearRegression("laplace", random_state=0)
     assert refused_or_sound(model, X, X[:, 0]) is None
-    for bad, words in [(np.nan, "NaN"), (np.inf, "infinity"), ("a", "y must hold real numbers")]:
+    for bad, words in [(np.nan, "NaN"), (np.inf, "infinity"), ("a", "y has text in it")]:
         with pytest.raises(ValueError, match=words):
             model.log_predictive(X[:2], [0.0, bad])
     with pytest.raises(ValueError, match="inconsistent"):
@@ -633,7 +633,7 @@ def test_particles_of_density_zero_are_not_silent(seed):
     """A half normal density whose score knows nothing of its edge."""
     target = normal(lambda t: np.where(t[:, 0] > 0.0, log_density(t), -np.inf), initial=[0.5, 0.0])
     with pytest.warns(ConvergenceWarning):
-        infer(target, ENGINES["svgd"], random_state=seed)
+        infer(target, SVGD(30, max_iter=10, one_sided=False), random_state=seed)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -745,7 +745,7 @@ def test_check_target_finds_a_score_that_is_not_the_gradient(wrong, seed):
     "init", [np.zeros((3, 5)), np.full((3, 2), np.nan), np.zeros((1, 3, 2)), "laplace"]
 )
 def test_starting_particles_that_are_refused(engine, init):
-    with pytest.raises(ValueError, match="init must"):
+    with pytest.raises(ValueError, match="init (must|has text)"):
         inferred(normal(), engine, init=init)
 
 

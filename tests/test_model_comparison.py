@@ -66,7 +66,7 @@ def test_scores_are_those_of_arviz(problem, seed):
     data = to_arviz(model, X, y, container="datatree")
     expected = arviz.loo(data, pointwise=True, reff=1.0)
     assert found.n_draws == data["posterior"].sizes["draw"] * data["posterior"].sizes["chain"]
-    assert (found.n_draws > 4000) == (problem == "chains")
+    assert (found.n_draws > 1000) == (problem == "chains")
     assert_allclose(found.pointwise, expected.elpd_i.values, atol=1e-8)
     assert_allclose(found.pareto_k, expected.pareto_k.values, atol=1e-6)
     for name, value in (("elpd", expected.elpd), ("se", expected.se), ("p_loo", expected.p)):

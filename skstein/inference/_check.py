@@ -84,8 +84,8 @@ def judge(posterior, target, engine, frame, start, pilot=None):
     reasons = []
     if len(frame.one_sided) and not mapped:
         reasons.append(
-            "the posterior is one-sided in some coordinates and the engine ran without the map for "
-            "it (whiten=True, one_sided=True)"
+            f"the posterior is one-sided in {', '.join(names[frame.one_sided])} and the engine ran "
+            "without the map for it (whiten=True, one_sided=True)"
         )
     if residuals.flagged.any():
         reasons.append("Stein's identities fail for some coordinates")
