@@ -745,7 +745,7 @@ def test_check_target_finds_a_score_that_is_not_the_gradient(wrong, seed):
     "init", [np.zeros((3, 5)), np.full((3, 2), np.nan), np.zeros((1, 3, 2)), "laplace"]
 )
 def test_starting_particles_that_are_refused(engine, init):
-    with pytest.raises(ValueError, match="init (must|has text)"):
+    with pytest.raises(ValueError, match=r"init (must|has text)"):
         inferred(normal(), engine, init=init)
 
 

@@ -33,10 +33,8 @@ from skstein.samplers import SGHMC
 # Some of the checks' toy data is too small or too separated for an engine, which rightly says so.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-# What these checks ask does not depend on the accuracy of a posterior; each estimator is checked
-# with its defaults too.
+# What these checks ask does not depend on the accuracy of a posterior.
 SHORT = {
-    "default": "mcmc",
     "pmd": PMD(100, max_iter=2, n_sweeps=2),
     "pmfvb": PMFVB(20, n_warmup=24, n_snapshots=5, max_iter=40),
     "fwss": FWSS(20, max_iter_oracle=5, max_iter_sweep=5),
