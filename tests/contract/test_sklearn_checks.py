@@ -60,8 +60,8 @@ NETWORK_ENGINES = {
 
 def linear(Estimator, engine):
     # Rows of these checks are fitted without noise: a prior that leaves some keeps rounding small.
-    noisy = Estimator is BayesianLinearRegression and engine != "default"
-    return Estimator(clone(SHORT[engine], safe=False), **{"noise_shape": 1.0} if noisy else {})
+    noise = {"noise_shape": 1.0} if Estimator is BayesianLinearRegression else {}
+    return Estimator(clone(SHORT[engine], safe=False), **noise)
 
 
 def network(Estimator, engine, batch_size=None):
