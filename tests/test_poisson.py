@@ -143,7 +143,7 @@ def test_pipelines_searches_and_clones(fitted):
 def test_arviz_has_the_likelihood_of_counts(fitted):
     pytest.importorskip("arviz_base")
     reg, X, y = fitted
-    data = to_arviz(reg, X, y, random_state=0)
+    data = to_arviz(reg, X, y, n_draws=len(reg.posterior_), random_state=0)
     log_likelihood = data["log_likelihood"]["y"].values[0]
     weights = reg.posterior_.weights
     assert np.ptp(weights) == 0.0
