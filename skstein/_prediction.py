@@ -98,7 +98,7 @@ class PredictsOutcomes:
         """
         return self.predict_quantiles(X, interval_ends(level))
 
-    def predict_samples(self, X, n_samples=1, random_state=None):
+    def sample_predictive(self, X, n_samples=1, random_state=None):
         """Draw outcomes, or labels, from the posterior predictive distribution.
 
         Each column comes from one particle, so it is a joint draw for all rows.
@@ -152,7 +152,7 @@ class PredictsOutcomes:
 
         See Also
         --------
-        predict_samples : Draws of the outcome itself.
+        sample_predictive : Draws of the outcome itself.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             drawn = self._drawn_heads(X, n_samples, random_state)

@@ -561,7 +561,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
     def sample_y(self, X, n_samples=1, random_state=0):
         """Draw outcomes of all rows jointly, with their full covariance; before `fit`, a priori.
 
-        The cost is cubic in the number of rows; `predict_samples` is linear.
+        The cost is cubic in the number of rows; `sample_predictive` is linear.
 
         Parameters
         ----------
@@ -602,7 +602,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         ]
         return _squeezed(np.concatenate(draws, axis=2)[:, :, order], 1)
 
-    def predict_samples(self, X, n_samples=1, random_state=None):
+    def sample_predictive(self, X, n_samples=1, random_state=None):
         """Draw outcomes from the posterior predictive distribution, at linear cost.
 
         Each column comes from one particle and one draw of its inducing values, which make the

@@ -407,7 +407,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     With several outcomes, results have an axis of length n_targets behind that of the rows:
     `predict` gives (n_samples, n_targets), `predict_quantiles` (n_samples, n_targets, n_quantiles)
-    and `predict_samples` (n_samples_X, n_targets, n_samples). Only `log_predictive`, of the joint
+    and `sample_predictive` (n_samples_X, n_targets, n_samples). Only `log_predictive`, of the joint
     density of all outcomes, is of shape (n_samples,).
 
     References

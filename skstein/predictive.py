@@ -94,7 +94,7 @@ class Predictive(ABC):
     ((5, 3), (5, 3, 2))
     >>> prediction
     <Predictive of 3 classes for 5 rows>
-    >>> prediction.samples(4, random_state=0).shape
+    >>> prediction.sample_predictive(4, random_state=0).shape
     (5, 4)
     """
 
@@ -231,7 +231,7 @@ class Predictive(ABC):
         """
 
     @abstractmethod
-    def samples(self, n_samples=1, random_state=None):
+    def sample_predictive(self, n_samples=1, random_state=None):
         """Draw labels or outcomes.
 
         Each column comes from one particle, so it is a joint draw for all rows.
@@ -323,8 +323,8 @@ class _Direct(Predictive):
     def sample_mean(self, n_samples, random_state=None):
         return self.estimator.sample_mean(self.X, n_samples, random_state)
 
-    def samples(self, n_samples=1, random_state=None):
-        return self.estimator.predict_samples(self.X, n_samples, random_state)
+    def sample_predictive(self, n_samples=1, random_state=None):
+        return self.estimator.sample_predictive(self.X, n_samples, random_state)
 
     def uncertainty(self):
         return self.estimator.predict_uncertainty(self.X)
@@ -440,8 +440,8 @@ class _TransformedOutcome(Predictive):
             means.append(np.where(mass >= 1.0 - _NEGLIGIBLE, mean, np.nan))
         return np.concatenate(means)
 
-    def samples(self, n_samples=1, random_state=None):
-        return self._inverse(self.direct.samples(n_samples, random_state))
+    def sample_predictive(self, n_samples=1, random_state=None):
+        return self._inverse(self.direct.sample_predictive(n_samples, random_state))
 
     def uncertainty(self):
         _, explained, noise = self._moments()
@@ -547,7 +547,7 @@ def predictive(estimator, X):
     Returns
     -------
     Predictive
-        Its methods ``mean``, ``std``, ``quantiles``, ``interval``, ``samples``, ``sample_mean``,
+        Its methods ``mean``, ``std``, ``quantiles``, ``interval``, ``sample_predictive``, ``sample_mean``,
         ``uncertainty`` and ``log_predictive`` give what the inner estimator's own methods give for
         the transformed X; ``crps`` is another score.
 

@@ -326,7 +326,7 @@ class StochasticVolatility(BayesianEstimator):
         """
         return self.predict_quantiles(horizon, interval_ends(level), of)
 
-    def predict_samples(self, horizon=1, n_samples=1, random_state=None):
+    def sample_predictive(self, horizon=1, n_samples=1, random_state=None):
         """Draw what follows the returns of `fit`.
 
         Parameters

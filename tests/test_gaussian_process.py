@@ -372,7 +372,7 @@ def test_samples_have_the_distribution_of_the_mixture(mixture):
     stds = np.sqrt(np.einsum("iim->im", covariances))
     n = 20_000
     joint = reg.sample_y(X, n, random_state=1)
-    scalable = reg.predict_samples(X, n, random_state=1)
+    scalable = reg.sample_predictive(X, n, random_state=1)
     for samples in (joint, scalable):
         assert samples.shape == (9, n)
         for row, m, s in zip(samples, means, stds, strict=True):
@@ -388,7 +388,7 @@ def test_samples_have_the_distribution_of_the_mixture(mixture):
     left = np.tensordot(weights, left, 1)
     np.fill_diagonal(left, 0.0)
     assert np.all(np.abs(np.cov(scalable) - (covariance - left)) < error)
-    assert_array_equal(reg.predict_samples(X, 3, 5), reg.predict_samples(X, 3, 5))
+    assert_array_equal(reg.sample_predictive(X, 3, 5), reg.sample_predictive(X, 3, 5))
     assert_array_equal(reg.sample_y(X, 3), reg.sample_y(X, 3))
 
 
@@ -411,7 +411,7 @@ def test_particles_without_weight_are_passed_over(mixture):
     assert_allclose(reg.predict(X), means[:, :2] @ [0.7, 0.3], atol=1e-10)
     reg._particles = (*reg._particles[:2], None, None)
     assert reg.predict_interval(X).shape == (9, 2)
-    assert reg.sample_y(X, 2).shape == reg.predict_samples(X, 2).shape == (9, 2)
+    assert reg.sample_y(X, 2).shape == reg.sample_predictive(X, 2).shape == (9, 2)
 
 
 def test_several_outcomes_share_the_weights(rng):
@@ -444,7 +444,7 @@ def test_several_outcomes_share_the_weights(rng):
         log_densities.append(np.sum(columns, axis=0))
     expected = logsumexp(log_densities, axis=0, b=reg.posterior_.weights[:, None])
     assert_allclose(reg.log_predictive(new, Y[:7]), expected, rtol=1e-8)
-    assert reg.predict_samples(new, 5).shape == reg.sample_y(new, 5).shape == (7, 2, 5)
+    assert reg.sample_predictive(new, 5).shape == reg.sample_y(new, 5).shape == (7, 2, 5)
     with pytest.raises(ValueError, match="y has 3 columns, but the fit was on 2 outcomes"):
         reg.log_predictive(new, np.ones((7, 3)))
 
@@ -482,7 +482,7 @@ def test_predictive_reaches_it(rng):
     assert_array_equal(found.mean(), inner.predict(X_inner))
     assert_array_equal(found.std(), inner.predict(X_inner, return_std=True)[1])
     assert_array_equal(found.interval(0.8), inner.predict_interval(X_inner, 0.8))
-    assert_array_equal(found.samples(4, 0), inner.predict_samples(X_inner, 4, 0))
+    assert_array_equal(found.sample_predictive(4, 0), inner.sample_predictive(X_inner, 4, 0))
     assert_array_equal(found.uncertainty().total, inner.predict_uncertainty(X_inner).total)
     assert_array_equal(predictive(fixed(kernel), X).mean(), np.zeros(60))
 
@@ -645,7 +645,7 @@ def test_degenerate_input_gives_finite_predictions(rng, case, scale):
         assert np.isfinite(np.array(reg.predict(scale * X, return_std=True))).all()
         assert np.isfinite(reg.predict_interval(scale * X)).all()
         assert np.isfinite(reg.log_predictive(scale * X, scale * y)).all()
-        assert np.isfinite(reg.predict_samples(scale * X, 2)).all()
+        assert np.isfinite(reg.sample_predictive(scale * X, 2)).all()
 
 
 # scikit-learn's checks, and its tests of GaussianProcessRegressor.
@@ -773,7 +773,7 @@ def test_the_default_kernel_has_noise():
     )
 
 
-@pytest.mark.parametrize("method", ["predict_interval", "predict_uncertainty", "predict_samples"])
+@pytest.mark.parametrize("method", ["predict_interval", "predict_uncertainty", "sample_predictive"])
 def test_what_needs_a_posterior_says_so(method):
     with pytest.raises(NotFittedError):
         getattr(SparseGPRegressor(), method)(X)
@@ -1001,7 +1001,7 @@ class FirstColumn(ConstantKernel):
 
 def test_the_input_is_not_modified():
     reg = SparseGPRegressor(FirstColumn() + RBF(), optimizer=None).fit(X, Y)
-    for method in (reg.predict_uncertainty, reg.predict_interval, reg.predict_samples):
+    for method in (reg.predict_uncertainty, reg.predict_interval, reg.sample_predictive):
         given = X_NEW.copy()
         method(given)
         assert_array_equal(given, X_NEW)
@@ -1011,7 +1011,7 @@ def test_names_of_the_features(rng):
     frame = pd.DataFrame(rng.normal(size=(20, 2)), columns=["depth", "age"])
     reg = SparseGPRegressor(optimizer=None).fit(frame, frame["age"])
     assert reg.posterior_.names[:2] == ("z[0].depth", "z[0].age")
-    for method in (reg.predict_uncertainty, reg.predict_interval, reg.predict_samples):
+    for method in (reg.predict_uncertainty, reg.predict_interval, reg.sample_predictive):
         method(frame)  # would warn of names that got lost
     with pytest.raises(ValueError, match="feature names"):
         reg.predict(frame.rename(columns={"age": "size"}))

@@ -216,7 +216,7 @@ def test_quantiles_of_the_outcome_solve_the_mixture(regressor, spread):
 def test_draws_from_the_predictive_have_its_moments(estimator, seed):
     est, X = estimator
     n_draws = 4000
-    draws = est.predict_samples(X, n_draws, random_state=seed)
+    draws = est.sample_predictive(X, n_draws, random_state=seed)
     assert draws.shape == (len(X), n_draws)
     if hasattr(est, "classes_"):
         expected = est.predict_proba(X)
@@ -251,10 +251,10 @@ def test_draws_of_the_mean_are_those_of_the_particles(estimator, seed):
 
 def test_draws_depend_on_their_seed_alone(estimator):
     est, X = estimator
-    draws = est.predict_samples(X, 5, random_state=3)
-    assert_array_equal(draws, est.predict_samples(X, 5, random_state=3))
-    assert_array_equal(draws, est.predict_samples(X, 5, random_state=np.random.RandomState(3)))
-    assert est.predict_samples(X).shape == (len(X), 1)
+    draws = est.sample_predictive(X, 5, random_state=3)
+    assert_array_equal(draws, est.sample_predictive(X, 5, random_state=3))
+    assert_array_equal(draws, est.sample_predictive(X, 5, random_state=np.random.RandomState(3)))
+    assert est.sample_predictive(X).shape == (len(X), 1)
 
 
 def test_blocks_of_rows_change_nothing(estimator):
@@ -266,7 +266,7 @@ def test_blocks_of_rows_change_nothing(estimator):
             est.predict(X),
             est.predict_interval(X),
             est.predict_uncertainty(X).total,
-            est.predict_samples(X, 3, random_state=0),
+            est.sample_predictive(X, 3, random_state=0),
         )
 
     whole = predictions()
@@ -572,7 +572,7 @@ def test_bad_arguments_of_predictions_are_refused_by_name(estimator):
 
 
 @pytest.mark.parametrize(
-    "method", ["predict", "predict_interval", "predict_uncertainty", "predict_samples"]
+    "method", ["predict", "predict_interval", "predict_uncertainty", "sample_predictive"]
 )
 @pytest.mark.parametrize("Estimator", [BayesianLinearRegression, BayesianLogisticRegression])
 def test_predicting_before_fitting(Estimator, method):

@@ -159,7 +159,7 @@ def test_a_regression_is_a_mixture_of_normals():
     assert_allclose(cdf, np.broadcast_to([[0.05], [0.95]], cdf.shape), atol=1e-9)
     parts = reg.predict_uncertainty(X)
     assert_allclose(parts.total, std**2, rtol=1e-9)
-    assert reg.predict_samples(X, 5, random_state=0).shape == (60, 5)
+    assert reg.sample_predictive(X, 5, random_state=0).shape == (60, 5)
     assert_allclose(predictive(reg, X).interval(0.9), reg.predict_interval(X, 0.9))
 
 
@@ -173,7 +173,7 @@ def test_several_outcomes_have_noise_of_their_own(rng):
     assert reg.predict_interval(X).shape == (300, 2, 2)
     assert reg.predict_quantiles(X, [0.1, 0.5, 0.9]).shape == (300, 2, 3)
     assert reg.log_predictive(X, y).shape == (300,)
-    assert reg.predict_samples(X, 4, random_state=0).shape == (300, 2, 4)
+    assert reg.sample_predictive(X, 4, random_state=0).shape == (300, 2, 4)
     assert reg.sample_mean(X, 4, random_state=0).shape == (300, 2, 4)
     assert reg.score(X, y) > 0.3
 

@@ -128,7 +128,7 @@ def test_every_prediction_works_after_a_stream(case, rng):
     assert model.score(X, y) > 0.3
     assert model.log_predictive(X, y).shape == (n,)
     assert model.predict_interval(X).shape == ((n, 2) if k is None else (n, k, 2))
-    assert model.predict_samples(X, 3, random_state=0).shape == (n, 3)
+    assert model.sample_predictive(X, 3, random_state=0).shape == (n, 3)
     assert model.predict_uncertainty(X).total.shape == (n,)
     assert predictive(model, X).mean().shape == ((n,) if k is None else (n, k))
     if k is not None:

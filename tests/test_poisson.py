@@ -103,7 +103,7 @@ def test_a_posterior_of_two_particles_mixes_two_poissons(fitted):
 
 def test_draws_have_the_moments_and_are_whole_numbers(fitted):
     reg, X, _ = fitted
-    draws = reg.predict_samples(X[:5], 20_000, random_state=0)
+    draws = reg.sample_predictive(X[:5], 20_000, random_state=0)
     assert np.issubdtype(draws.dtype, np.integer) and draws.min() >= 0
     mean, std = reg.predict(X[:5], return_std=True)
     assert np.all(np.abs(draws.mean(axis=1) - mean) < 5.0 * std / np.sqrt(20_000))
@@ -136,7 +136,7 @@ def test_pipelines_searches_and_clones(fitted):
     assert_allclose(prediction.mean(), search.predict(X[:4]))
     interval = prediction.interval(0.9)
     assert_array_equal(interval, np.round(interval))
-    assert prediction.samples(3, random_state=0).shape == (4, 3)
+    assert prediction.sample_predictive(3, random_state=0).shape == (4, 3)
     assert_allclose(prediction.std() ** 2, prediction.uncertainty().total)
 
 

@@ -73,7 +73,9 @@ def assert_same_predictive(found, estimator, X):
     assert_array_equal(found.interval(), estimator.predict_interval(X))
     assert_array_equal(found.quantiles(Q), estimator.predict_quantiles(X, Q))
     assert_array_equal(found.quantiles(0.3), estimator.predict_quantiles(X, 0.3))
-    assert_array_equal(found.samples(7, 3), estimator.predict_samples(X, 7, random_state=3))
+    assert_array_equal(
+        found.sample_predictive(7, 3), estimator.sample_predictive(X, 7, random_state=3)
+    )
     assert_array_equal(found.sample_mean(7, 3), estimator.sample_mean(X, 7, random_state=3))
     uncertainty, expected = found.uncertainty(), estimator.predict_uncertainty(X)
     assert uncertainty.keys() == {"total", "aleatoric", "epistemic"}
@@ -275,8 +277,8 @@ def test_the_logarithm_of_the_outcome_makes_a_lognormal_mixture(regression):
     found = predictive(fitted, X)
     assert_lognormal_mixture(found, means, stds, weights)
     assert_array_equal(found.quantiles([0.0, 1.0]), np.tile([0.0, np.inf], (9, 1)))
-    inner = fitted.regressor_.predict_samples(X, 20, random_state=1)
-    assert_allclose(found.samples(20, random_state=1), np.exp(inner))
+    inner = fitted.regressor_.sample_predictive(X, 20, random_state=1)
+    assert_allclose(found.sample_predictive(20, random_state=1), np.exp(inner))
     # A draw of the mean is that of the outcome under one particle, not of its logarithm.
     particle_means = np.exp(means + 0.5 * stds**2)
     for draw in found.sample_mean(20, random_state=1).T:
@@ -559,8 +561,12 @@ def test_only_samples_draw_random_numbers(regression):
     assert_array_equal(found.quantiles(Q), found.quantiles(Q))
     found.uncertainty()
     assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
-    assert_array_equal(found.samples(5, random_state=0), found.samples(5, random_state=0))
-    assert not np.array_equal(found.samples(5, random_state=0), found.samples(5, random_state=1))
+    assert_array_equal(
+        found.sample_predictive(5, random_state=0), found.sample_predictive(5, random_state=0)
+    )
+    assert not np.array_equal(
+        found.sample_predictive(5, random_state=0), found.sample_predictive(5, random_state=1)
+    )
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_several_outcomes(diabetes):
         scorer, score = SCORERS[key]
         found = scorer(gp, X[:7, :2], Y[:7])
         assert found == pytest.approx(score(prediction, Y[:7]))
-    draws = prediction.samples(4000, random_state=0)
+    draws = prediction.sample_predictive(4000, random_state=0)
     spread = prediction.std().max()
     assert -crps_scorer(gp, X[:7, :2], Y[:7]) == pytest.approx(
         crps(Y[:7], draws), abs=0.05 * spread

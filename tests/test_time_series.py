@@ -249,7 +249,7 @@ def test_predictions_are_those_of_simulated_futures(fitted):
     fitted = copy.copy(fitted)
     fitted.posterior_ = fitted.posterior_.thin(1000)
     m, q = 40000, np.array([0.05, 0.5, 0.95])
-    draws = fitted.predict_samples(horizon=4, n_samples=m, random_state=0)
+    draws = fitted.sample_predictive(horizon=4, n_samples=m, random_state=0)
     error = draws.volatility.std(axis=1) / np.sqrt(m)
     assert np.all(np.abs(draws.volatility.mean(axis=1) - fitted.predict(4)) < 6 * error)
     for of in ("volatility", "returns"):
@@ -401,7 +401,7 @@ def test_a_few_returns_of_zero_are_fitted(returns):
 
 
 def test_predictions_before_fit_and_of_nothing(fitted):
-    for method in ("predict", "predict_interval", "predict_samples", "volatility_interval"):
+    for method in ("predict", "predict_interval", "sample_predictive", "volatility_interval"):
         with pytest.raises(NotFittedError):
             getattr(StochasticVolatility(), method)()
     for horizon in (0, 1.5, True):

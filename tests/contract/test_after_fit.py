@@ -71,7 +71,7 @@ def predictions(model, X):
     if isinstance(model, LatentDirichletAllocation):
         return [model.transform(X)]
     said = [model.predict(X), model.predict_interval(X), *model.predict_uncertainty(X).values()]
-    draws = [model.predict_samples(X, 3, random_state=0), model.sample_mean(X, 3, random_state=0)]
+    draws = [model.sample_predictive(X, 3, random_state=0), model.sample_mean(X, 3, random_state=0)]
     return said + draws + ([model.predict_proba(X)] if is_classifier(model) else [])
 
 
@@ -138,12 +138,12 @@ def test_a_number_of_draws_is_a_positive_integer(fits, Estimator, n_samples):
     model, X = fits[Estimator]
     calls = [partial(model.posterior_.sample, n_samples)]
     if isinstance(model, StochasticVolatility):
-        calls.append(partial(model.predict_samples, 2, n_samples))
+        calls.append(partial(model.sample_predictive, 2, n_samples))
     elif not isinstance(model, LatentDirichletAllocation):
         calls += [
-            partial(model.predict_samples, X, n_samples),
+            partial(model.sample_predictive, X, n_samples),
             partial(model.sample_mean, X, n_samples),
-            partial(predictive(model, X).samples, n_samples),
+            partial(predictive(model, X).sample_predictive, n_samples),
             partial(predictive(model, X).sample_mean, n_samples),
         ]
     if isinstance(model, SparseGPRegressor):

@@ -40,7 +40,7 @@ PREDICTIONS = (
     "predict_interval",
     "predict_uncertainty",
     "sample_mean",
-    "predict_samples",
+    "sample_predictive",
     "sample_y",
     "transform",
     "perplexity",
