@@ -50,7 +50,7 @@ def posterior_of(estimator):
     >>> posterior.names
     ('intercept', 'standardscaler__bmi', 'standardscaler__bp', 'log_sigma2')
     >>> posterior["standardscaler__bmi"].shape
-    (100,)
+    (200,)
     """
     return named_posterior(*inside(estimator))
 

@@ -547,9 +547,9 @@ def predictive(estimator, X):
     Returns
     -------
     Predictive
-        Its methods ``mean``, ``std``, ``quantiles``, ``interval``, ``sample_predictive``, ``sample_mean``,
-        ``uncertainty`` and ``log_predictive`` give what the inner estimator's own methods give for
-        the transformed X; ``crps`` is another score.
+        Its methods ``mean``, ``std``, ``quantiles``, ``interval``, ``sample_predictive``,
+        ``sample_mean``, ``uncertainty`` and ``log_predictive`` give what the inner estimator's own
+        methods give for the transformed X; ``crps`` is another score.
 
     Raises
     ------

@@ -418,10 +418,10 @@ class HalfStudentT(NoisePrior):
     --------
     >>> import numpy as np
     >>> from skstein.priors import HalfStudentT
-    >>> HalfStudentT().score(np.log([[1e-4], [1.0], [1e4]])).round(2)
-    array([[ 0.5],
-           [ 0. ],
-           [-1.5]])
+    >>> HalfStudentT().score(np.log([[1e-3], [1.0], [1e4]])).round(2)
+    array([[ 0.51],
+           [ 0.  ],
+           [-1.5 ]])
     """
 
     _parameter_constraints = {"df": _EXTREME, "scale": _EXTREME}

@@ -61,7 +61,7 @@ def test_the_crps_is_a_sum_over_counts(fitted):
         rates = np.exp(theta[:, 0] + theta[:, 1:] @ X[row])
         below = stats.poisson.cdf(counts[:, None], rates) @ reg.posterior_.weights
         assert_allclose(found, np.sum((below - (counts >= y[row])) ** 2))
-    assert -crps_scorer(reg, X, y) < y.std()
+    assert -crps_scorer(reg, X[:50], y[:50]) < y.std()
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -497,7 +497,7 @@ CHECKS = [
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:the mean of the returns")
+@pytest.mark.filterwarnings("ignore:.*the mean of the returns")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_sklearn_check(check):
     check("StochasticVolatility", StochasticVolatility(PMFVB(10, max_iter=5)))

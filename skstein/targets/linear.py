@@ -83,6 +83,7 @@ class LinearTarget(RegressionTarget):
 
     def _sum_up(self):
         """What the likelihood of all rows needs of them."""
+        self._spectrum = None
         self._total_weight = self.weights.sum()
         self._gram = None
         if self.n_columns <= _GRAM_UP_TO:
@@ -147,9 +148,16 @@ class LinearTarget(RegressionTarget):
         twin = super().conditional(second_moment)
         if self._gram is not None:
             scale = twin._prior_precision_diagonal(second_moment) ** -0.5
-            explained = np.maximum(np.linalg.eigvalsh(scale[:, None] * self._gram * scale), 0.0)
-            twin.outcome = outcomes.Normal(_Integrated(self.outcome.extra_prior, explained))
+            outcome = outcomes.Normal(_Integrated(self.outcome.extra_prior, self._explained(scale)))
+            twin.outcome = outcome
         return twin
+
+    def _explained(self, scale):
+        """Eigenvalues of the Gram matrix in units of the prior's scales; the last are kept."""
+        if self._spectrum is None or not np.array_equal(self._spectrum[0], scale):
+            values = np.linalg.eigvalsh(scale[:, None] * self._gram * scale)
+            self._spectrum = scale, np.maximum(values, 0.0)
+        return self._spectrum[1]
 
     def scanned(self, surrogate):
         """This regression with the noise of its `conditional` one, whose mode it shares."""
