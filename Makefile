@@ -28,7 +28,7 @@ test-portable: export OPENBLAS_CORETYPE = Prescott
 test-portable: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 tests/test_gaussian_process.py tests/test_targets.py \
 	    tests/test_newton.py tests/test_adapters.py tests/test_linear_model.py tests/test_probit.py \
-	    tests/test_hostile_input.py tests/statistical/test_gold.py tests/statistical/test_quadrature.py
+	    tests/statistical/test_gold.py tests/statistical/test_quadrature.py
 
 test-all: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow" --cov

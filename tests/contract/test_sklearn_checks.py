@@ -33,15 +33,16 @@ from skstein.samplers import SGHMC
 # Some of the checks' toy data is too small or too separated for an engine, which rightly says so.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-# What these checks ask does not depend on the accuracy of a posterior.
+# What these checks ask does not depend on the accuracy of a posterior, nor on its coordinates.
+QUICK = {"one_sided": False}
 SHORT = {
-    "pmd": PMD(100, max_iter=2, n_sweeps=2),
-    "pmfvb": PMFVB(20, n_warmup=24, n_snapshots=5, max_iter=40),
-    "fwss": FWSS(20, max_iter_oracle=5, max_iter_sweep=5),
+    "pmd": PMD(100, max_iter=2, n_sweeps=2, **QUICK),
+    "pmfvb": PMFVB(20, n_warmup=24, n_snapshots=5, max_iter=40, **QUICK),
+    "fwss": FWSS(20, max_iter_oracle=5, max_iter_sweep=5, **QUICK),
     "svgd": SVGD(20, max_iter=10),
-    "stein-points": SteinPoints(10, n_warmup=20),
-    "mcmc": MCMC(20, n_draws=40, max_draws=40, n_warmup=20),
-    "ksd-mcmc": KSDThinnedMCMC(20, n_draws=40, max_draws=40, n_warmup=20),
+    "stein-points": SteinPoints(10, n_warmup=20, **QUICK),
+    "mcmc": MCMC(20, n_draws=40, max_draws=40, n_warmup=20, **QUICK),
+    "ksd-mcmc": KSDThinnedMCMC(20, n_draws=40, max_draws=40, n_warmup=20, **QUICK),
     "laplace": "laplace",
 }
 ESTIMATORS = [BayesianLinearRegression, BayesianLogisticRegression, BayesianProbitRegression]
