@@ -823,7 +823,7 @@ def test_std_and_covariance_agree_for_a_kernel_of_low_rank():
 
 
 # Without noise the last digits of the likelihood are rounding, in which a line search may get lost.
-@pytest.mark.filterwarnings("ignore:SparseGPRegressor.*: the search for hyper-parameters")
+@pytest.mark.filterwarnings("ignore:SparseGPRegressor.*the search for hyper-parameters")
 def test_an_anisotropic_kernel_finds_the_slow_direction(rng):
     inputs = rng.uniform(-1, 1, (50, 2))
     reg = SparseGPRegressor(RBF([1.0, 1.0])).fit(inputs, inputs[:, 0] + 0.1 * inputs[:, 1])
