@@ -78,7 +78,8 @@ class KSDThinnedMCMC(MCMC):
 
     def _kept(self, state, target):
         thinner = state.thinner
-        if misses(thinner.moment_gap_, thinner.sd_ratio_):
+        recalibrates = self.thinner is not None and self.thinner.recalibrate
+        if misses(thinner.moment_gap_, thinner.sd_ratio_) and not recalibrates:
             return super()._kept(state, target)
         scores = None if target.stochastic else thinner.scores_
         return ParticlePosterior(thinner.samples_, thinner.weights_, scores=scores)

@@ -59,8 +59,9 @@ class MCMC(Engine):
     n_chains : int, default=8
         Chains, run as one batch of gradients.
     n_draws : int, default=300
-        Draws of each chain after warm-up, and as many again until R-hat, effective sample size and
-        ``max_mcse`` are met, or ``max_draws``. A warm start makes as many more, without a warm-up.
+        Draws of each chain after warm-up, before the first look at R-hat, effective sample size and
+        Monte-Carlo error. More follow, as many as the error calls for, until all are met, or
+        ``max_draws``. A warm start makes as many more, without a warm-up.
     max_draws : int, default=2400
         Most draws of each chain in one run.
     n_warmup : int, default=100
@@ -71,7 +72,8 @@ class MCMC(Engine):
     max_mcse : float, default=0.03
         Monte-Carlo standard error of a mean, in posterior standard deviations and with control
         variates counted in, at which chains end; that of the 5 and 95 % points may be one and a
-        half times as large. 0.1 is enough for a search over many candidates.
+        half times as large. 0.1 is enough for a search over many candidates. A fit that ends with
+        more than four times as much warns.
     max_rhat : float, default=1.01
         Warn when the split R-hat of a coordinate is above it.
     min_ess : float, default=400
@@ -135,8 +137,8 @@ class MCMC(Engine):
         return SAMPLERS[self.sampler]() if isinstance(self.sampler, str) else self.sampler
 
     def n_rounds(self, target):
-        most = max(self.n_draws, self.max_draws)
-        return len(self._round_sizes(most))
+        further = max(self.max_draws - self.n_draws, 0)
+        return len(self._round_sizes(self.n_draws)) + len(self._round_sizes(further))
 
     def _round_sizes(self, n_draws):
         """Draws in each of the rounds that ``n_draws`` are cut into."""
@@ -262,8 +264,10 @@ class MCMC(Engine):
         if lacking > 1.0:
             # Errors fall with the root of the number of draws.
             guess = int(min((lacking**2 - 1.0) * state.n_draws, self.max_draws))
-            return -(-max(guess, self.n_draws // 3) // self._round) * self._round
-        return self.n_draws if problems else 0
+            wanted = max(guess, self.n_draws // 3)
+        else:
+            wanted = self.n_draws if problems else 0
+        return -(-wanted // self._round) * self._round  # whole rounds
 
     def _diagnosed(self, state, target):
         """R-hat, effective sample size and Monte-Carlo error by coordinate; what is wrong."""
