@@ -1,0 +1,264 @@
+"""What the linear models share: priors, standardisation, and the way to the original scale.
+
+The target is fitted in the coordinates of standardised features (and a standardised outcome), where
+a default prior makes sense, and the posterior is moved to the original scale by an affine map. So
+whatever an estimator reports or predicts is in the units of the data it was given.
+"""
+
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._columns import constant_columns, drop_weightless, location_and_scale
+from .._estimator import BayesianEstimator
+from .._validation import (
+    HasMethods,
+    StrOptions,
+    check_magnitude,
+    check_sample_weight,
+    validate_data,
+)
+from .._warnings import warn
+from ..inference import ENGINES, resolve_engine
+from ..priors import PRIORS, resolve_prior
+from ..targets import Affine, HierarchicalTarget, RegressionTarget
+
+# For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
+# a matter of luck, and so is the prior, which applies on it.
+_FIRST_ROWS = 10
+
+
+@dataclass
+class _Scaling:
+    """``(X - center) / scale`` and ``(y - y_center) / y_scale``; None leaves features alone."""
+
+    fit_intercept: bool = True
+    center: np.ndarray | None = None
+    scale: np.ndarray | None = None
+    y_center: float = 0.0
+    y_scale: float = 1.0
+
+    @property
+    def standardize(self):
+        return self.scale is not None
+
+
+def takes_further_rows(estimator):
+    """Whether the engine can bring a posterior up to date; what `partial_fit` is there for."""
+    with suppress(TypeError, ValueError):  # of what is no engine at all, which `fit` refuses
+        if resolve_engine(estimator.inference).update is not None:
+            return True
+    raise AttributeError(
+        f"partial_fit of {type(estimator).__name__} needs an engine that takes in further rows, "
+        f'such as inference="pmd"; got inference={estimator.inference!r}.'
+    )
+
+
+@dataclass(eq=False, repr=False)
+class BayesianLinearModel(BayesianEstimator):
+    """What the linear models share: priors, standardisation, and the layout of ``theta``.
+
+    ``theta`` holds a row (intercept, coefficients) for each linear predictor of ``_outcome``, then
+    the outcome's further coordinates, then what else the target has.
+    """
+
+    inference: Any = "mcmc"
+    _: KW_ONLY
+    prior: Any = "normal"
+    intercept_prior: Any = "normal"
+    fit_intercept: bool = True
+    standardize: bool = True
+    factorized: bool = False
+    warm_start: bool = False
+
+    _named_parameters = {
+        "inference": resolve_engine,
+        "prior": lambda prior: resolve_prior(prior, 1.0, "prior"),
+        "intercept_prior": lambda prior: resolve_prior(prior, 10.0, "intercept_prior"),
+    }
+
+    _parameter_constraints = {
+        **BayesianEstimator._parameter_constraints,
+        "inference": [StrOptions(set(ENGINES)), HasMethods("run")],
+        "prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
+        "intercept_prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
+        "fit_intercept": ["boolean"],
+        "standardize": ["boolean"],
+        "factorized": ["boolean"],
+        "warm_start": ["boolean"],
+    }
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _validated(self, X, y, further):
+        """X in float64, dense or CSR with one entry a place, and y as it is."""
+        X, y = validate_data(self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr")
+        if sparse.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        check_magnitude(X, "X")
+        return X, y
+
+    def _fit(self, X, y, sample_weight, stream=False, classes=None):
+        """Find the posterior; in a stream, go on from that of the rows before."""
+        given = X, y, sample_weight
+        further = stream and hasattr(self, "posterior_")
+        X, y = self._validated(X, y, further)
+        y = self._checked(y)
+        weights = check_sample_weight(sample_weight, X, may_be_zero=further)
+        X, y, sample_weight = drop_weightless(X, y, weights)
+        y, sample_weight, problem = self._prepared(y, sample_weight, classes)
+        outcome = self._outcome
+        scaled = y if outcome.location_scale else None
+        scaling = self._find_scaling(further, X, sample_weight, scaled)
+        if scaled is not None:
+            y = (y - scaling.y_center) / scaling.y_scale
+        target = self._with_factors(
+            self._make_target(X, y, self._target_options(scaling, sample_weight))
+        )
+        if stream and not further:
+            self._begins_stream(X, target.dim, problem)
+        offset, matrix, inverse = self._to_original_scale(scaling)
+        k = outcome.n_predictors
+        rest = sparse.eye_array(target.dim - k * len(offset))
+        shift = np.zeros(rest.shape[0])
+        shift[: len(outcome.extra)] = outcome.rescaled_by(scaling.y_scale)
+        to_original = Affine(
+            np.append(np.tile(offset, k), shift),
+            sparse.block_diag([matrix] * k + [rest], format="csr"),
+            sparse.block_diag([inverse] * k + [rest], format="csr"),
+        )
+        target.n_weightless = len(weights) - target.n_rows
+        learn = self._update if further else self._infer
+        return learn(target, to_original, *given, _scaling=scaling)
+
+    def _make_target(self, X, y, options):
+        return RegressionTarget(self._outcome, X, y, **options)
+
+    def _find_scaling(self, further, X, sample_weight, y=None):
+        """How features, and the outcome if given, are standardised; ``further`` rows as the first.
+
+        Raises
+        ------
+        ValueError
+            If parameters ask for another way than that of the first rows.
+        """
+        if further:
+            for name in ("fit_intercept", "standardize"):
+                before = getattr(self._scaling, name)
+                if getattr(self, name) != before:
+                    raise ValueError(
+                        f"{name}={before} of the rows before is that of the whole stream: set it "
+                        "back, or begin anew with fit."
+                    )
+            return self._scaling
+        if not self.standardize:
+            return _Scaling(self.fit_intercept)
+        scaling = _Scaling(self.fit_intercept, *location_and_scale(X, sample_weight))
+        if y is not None:
+            (y_mean,), (scaling.y_scale,) = location_and_scale(y[:, None], sample_weight)
+            scaling.y_center = y_mean
+        if not self.fit_intercept:
+            scaling.center, scaling.y_center = None, 0.0
+        return scaling
+
+    def _target_options(self, scaling, sample_weight):
+        """Options of the target that do not depend on the outcome."""
+        return {
+            "sample_weight": sample_weight,
+            "fit_intercept": self.fit_intercept,
+            "prior": self._named_parameters["prior"](self.prior),
+            "intercept_prior": self._named_parameters["intercept_prior"](self.intercept_prior),
+            "center": scaling.center,
+            "scale": scaling.scale,
+            "feature_names": getattr(self, "feature_names_in_", None),
+        }
+
+    def _with_factors(self, target):
+        """The target with its variances as mean-field factors, if ``factorized``."""
+        if not self.factorized:
+            return target
+        if not resolve_engine(self.inference).keeps_factors:
+            raise ValueError(
+                'factorized=True needs an engine that keeps factors apart: use inference="pmfvb", '
+                "with blocks=None."
+            )
+        if target.prior.variance_groups(target.n_features) is not None:
+            target = HierarchicalTarget(target)
+        if len(target.factors) == 1:
+            raise ValueError(
+                "factorized=True finds no variance to give a factor: use "
+                'prior="adaptive-ridge" or "hierarchical-normal", or factorized=False.'
+            )
+        return target
+
+    def _begins_stream(self, X, n_coordinates, *problems):
+        """Warn where the first rows of a stream are poor ground for all that follow."""
+        problems = [text for text in problems if text]
+        if X.shape[0] < _FIRST_ROWS * n_coordinates:
+            problems.append(f"{X.shape[0]} rows for {n_coordinates} coordinates")
+        constant = self.standardize and constant_columns(X)
+        if constant:
+            problems.append(f"{constant} constant features, which are never scaled")
+        if problems:
+            warn(
+                "the first rows of a stream fix scaling and coordinates, and these have "
+                f"{', '.join(problems)}: begin with more of them, some hundreds in random order "
+                f"and at least {_FIRST_ROWS} for each coordinate."
+            )
+
+    def _to_original_scale(self, scaling):
+        """The map of one row (intercept, coefficients) to original units: offset, matrix, inverse.
+
+        With x' = (x - center) / scale and y' = (y - y_center) / y_scale, the coefficients of x are
+        those of x' times y_scale / scale, and the intercept gives up what centring took.
+        """
+        p, first = self.n_features_in_, int(scaling.fit_intercept)
+        center, y_center, y_scale = scaling.center, scaling.y_center, scaling.y_scale
+        scale = np.ones(p) if scaling.scale is None else scaling.scale
+        offset = np.zeros(first + p)
+        matrix = sparse.lil_array((first + p, first + p))
+        inverse = sparse.lil_array((first + p, first + p))
+        matrix.setdiag(np.append(np.full(first, y_scale), y_scale / scale))
+        inverse.setdiag(np.append(np.full(first, 1.0 / y_scale), scale / y_scale))
+        if scaling.fit_intercept:
+            center = np.zeros(p) if center is None else center
+            offset[0] = y_center
+            matrix[0, 1:] = -y_scale * center / scale
+            inverse[0, 1:] = center / y_scale
+        return offset, matrix, inverse
+
+    def _unpack(self, theta):
+        """Intercepts (m, k) and coefficients (m, k, p) of the k linear predictors."""
+        first, k = int(self._scaling.fit_intercept), self._outcome.n_predictors
+        rows = theta[:, : k * (first + self.n_features_in_)].reshape(len(theta), k, -1)
+        intercept = rows[:, :, 0] if first else np.zeros(rows.shape[:2])
+        return intercept, rows[:, :, first:]
+
+    def _heads(self, X, theta):
+        intercept, coef = (values.swapaxes(0, 1) for values in self._unpack(theta))
+        predictors = X @ coef.reshape(-1, self.n_features_in_).T
+        predictors += intercept.ravel()
+        predictors = predictors.reshape(X.shape[0], *intercept.shape).swapaxes(0, 1)
+        if not self._outcome.extra:
+            return predictors
+        first = len(predictors) * (int(self._scaling.fit_intercept) + self.n_features_in_)
+        return [*predictors, *theta.T[first : first + len(self._outcome.extra)]]
+
+    def _summaries(self, posterior):
+        """Means and standard deviations of intercepts (k,) and coefficients (k, p)."""
+        (intercept, coef), (intercept_std, coef_std) = (
+            self._unpack(moment[None]) for moment in (posterior.mean(), posterior.std())
+        )
+        return {
+            "intercept_": intercept[0],
+            "coef_": coef[0],
+            "intercept_std_": intercept_std[0],
+            "coef_std_": coef_std[0],
+        }

@@ -1,0 +1,133 @@
+"""Linear models of classes, whatever links them."""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from .._classes import class_codes, stream_classes
+from .._prediction import BayesianClassifierMixin
+from .._validation import LARGEST, StrOptions, available_if, validated
+from .base import BayesianLinearModel, takes_further_rows
+
+
+@dataclass(eq=False, repr=False)
+class GeneralizedLinearClassifier(BayesianClassifierMixin, BayesianLinearModel):
+    """What the linear classifiers share; a subclass says in ``_outcome`` how classes are linked."""
+
+    _parameter_constraints = {
+        **BayesianLinearModel._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+    _instead = {"C": "prior=Normal(scale=sqrt(C)), the prior of variance C"}
+
+    _: KW_ONLY
+    class_weight: Any = None
+
+    @validated
+    def fit(self, X, y, sample_weight=None):
+        """Find the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Sparse features are centred implicitly and never made dense.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
+
+        Returns
+        -------
+        self : estimator instance
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid, or there is only one class.
+        TypeError
+            If an engine or prior is a class instead of an instance.
+        """
+        return self._fit(X, y, sample_weight)
+
+    @available_if(takes_further_rows)
+    @validated
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Take in further rows: a stream of them, each once, in chunks of any size.
+
+        The posterior is that of all rows so far, up to sampling error; the rows are not kept. The
+        first call is a fit, and what it standardises by stays. After `fit`, the rows of the fit are
+        the first ones; a later `fit` begins anew. Needs ``inference="pmd"``, whose ``n_total``
+        allows for further passes over the same rows; rows of weight zero count as rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels.
+        classes : array-like of shape (n_classes,), default=None
+            All classes of the stream; required by the first call, unless it follows a `fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
+
+        Returns
+        -------
+        self : estimator instance
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid, the classes are not given or change,
+            ``class_weight="balanced"``, the rows go beyond ``n_total``, or priors or the
+            standardisation are not those of the rows before.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the first rows are too few, or the posterior is likely to be wrong.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from skstein import BayesianLogisticRegression
+        >>> X, y = make_classification(3000, 4, random_state=0)
+        >>> clf = BayesianLogisticRegression("pmd", random_state=0)
+        >>> for start in range(0, 3000, 1000):
+        ...     rows = slice(start, start + 1000)
+        ...     clf = clf.partial_fit(X[rows], y[rows], classes=[0, 1])
+        >>> clf.posterior_.diagnostics["n_seen"]
+        3000
+        """
+        if self.class_weight == "balanced":
+            raise ValueError(
+                'class_weight="balanced" needs all rows at once; give partial_fit the weights as a '
+                "dict."
+            )
+        before = self.classes_ if hasattr(self, "posterior_") else None
+        return self._fit(X, y, sample_weight, True, stream_classes(classes, before))
+
+    def _checked(self, y):
+        check_classification_targets(y)
+        return y
+
+    def _prepared(self, y, sample_weight, classes):
+        """Codes and weights for the target, and what is poor about them as first of a stream."""
+        classes = np.unique(y) if classes is None else classes
+        codes = class_codes(y, classes, type(self).__name__)
+        self.classes_ = classes
+        class_weight = compute_class_weight(
+            self.class_weight, classes=classes, y=y, sample_weight=sample_weight
+        )
+        if not np.all((class_weight > 0.0) & (class_weight <= LARGEST)):
+            raise ValueError(
+                f"class_weight must be positive and at most {LARGEST:g}, got {self.class_weight!r}."
+            )
+        absent = np.setdiff1d(classes, y).tolist()
+        problem = f"no sample of classes {absent}" if absent else ""
+        return codes, sample_weight * class_weight[codes], problem
+
+    def _target_options(self, scaling, sample_weight):
+        options = super()._target_options(scaling, sample_weight)
+        return {**options, "class_names": self.classes_}

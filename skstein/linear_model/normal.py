@@ -1,0 +1,134 @@
+"""Linear regression: a normal outcome of unknown noise variance."""
+
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
+
+import numpy as np
+
+from .._validation import LARGEST, Interval
+from ..outcomes import Normal
+from ..priors import HalfStudentT, InverseGamma
+from ..targets import LinearTarget
+from .base import BayesianLinearModel
+from .regressor import GeneralizedLinearRegressor
+
+
+@dataclass(eq=False, repr=False)
+class BayesianLinearRegression(GeneralizedLinearRegressor):
+    r"""Bayesian linear regression with unknown noise variance.
+
+    The outcome is normal around ``X @ coef + intercept`` with variance :math:`\sigma^2`. Priors are
+    on the scale of the standardised data (``standardize=True``); everything the estimator reports
+    is on the original scale.
+
+    Parameters
+    ----------
+    inference : str or engine instance, default="mcmc"
+        How the posterior is found: "mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
+        "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
+    prior : str or prior instance, default="normal"
+        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
+        "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`.
+    intercept_prior : str or prior instance, default="normal"
+        Prior of the intercept; a name has scale 10.
+    noise_shape, noise_scale : float, default=None
+        By default the noise's standard deviation has a half Student t prior of 3 degrees of freedom
+        and scale 1, in units of the (standardised) outcome, which is weak at every signal-to-noise
+        ratio. Numbers are the shape and scale of an inverse gamma prior of its variance (1 for the
+        one that is not given), which expects noise of the order of the outcome and makes intervals
+        too wide where it is not.
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    standardize : bool, default=True
+        Whether to divide features and outcome by their standard deviations, and with an intercept
+        to centre them, before the priors apply. Otherwise they are taken as they are.
+    factorized : bool, default=False
+        Whether the noise variance, and the variances of the priors "adaptive-ridge" and
+        "hierarchical-normal", are mean-field factors of their own, in closed form, with
+        ``inference="pmfvb"``. The priors' variances are then part of the posterior. Otherwise they
+        are integrated out and the noise variance is a coordinate like the others, which is the
+        better posterior: mean field understates standard deviations.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the inference; an int makes it reproducible.
+    n_jobs : int, default=None
+        Number of jobs for independent pieces of the inference; the result does not depend on it.
+    verbose : int, default=0
+        If positive, a line is printed for each tenth of the inference.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the posterior of the call before, on the same data: "mcmc"
+        continues its chains and adds to its points, "fwss" keeps the particles and adds those
+        missing to a larger ``n_particles``, the other engines start from the particles.
+
+    Attributes
+    ----------
+    posterior_ : ParticlePosterior
+        Weighted particles of ``(intercept, coefficients, log_sigma2)``, in original units; with
+        ``factorized=True`` also the logarithms of the prior's variances, if it has any, on the
+        scale on which it applies. :doc:`/trust` tells what it says, and whether to believe it.
+    coef_ : ndarray of shape (n_features,)
+        Posterior means of the coefficients, to be read: predictions come from ``posterior_``, and
+        do not follow what is written here.
+    intercept_ : float
+        Posterior mean of the intercept, 0 without one.
+    coef_std_ : ndarray of shape (n_features,)
+        Posterior standard deviations of the coefficients.
+    intercept_std_ : float
+        Posterior standard deviation of the intercept, 0 without one.
+    noise_variance_ : float
+        Posterior mean of the noise variance, in squared units of y.
+    inference_ : engine instance
+        The engine that was run.
+    n_iter_ : int
+        Number of iterations it made.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has any.
+
+    See Also
+    --------
+    BayesianLogisticRegression : The counterpart for classes.
+    sklearn.linear_model.BayesianRidge : Normal approximation with estimated prior precision.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skstein import BayesianLinearRegression
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = BayesianLinearRegression(random_state=0).fit(X, y)
+    >>> print(f"{reg.score(X, y):.2f}")
+    0.52
+    >>> reg.predict_interval(X[:3], level=0.9).shape
+    (3, 2)
+    """
+
+    _parameter_constraints = {
+        **BayesianLinearModel._parameter_constraints,
+        "noise_shape": [None, Interval(Real, 1 / LARGEST, LARGEST, closed="both")],
+        "noise_scale": [None, Interval(Real, 1 / LARGEST, LARGEST, closed="both")],
+    }
+
+    _: KW_ONLY
+    noise_shape: float | None = None
+    noise_scale: float | None = None
+
+    @property
+    def _outcome(self):
+        given = {"shape": self.noise_shape, "scale": self.noise_scale}
+        given = {name: value for name, value in given.items() if value is not None}
+        return Normal(InverseGamma(**given) if given else HalfStudentT())
+
+    def _make_target(self, X, y, options):
+        options["noise_prior"] = self._outcome.extra_prior
+        return LinearTarget(X, y, factorized=self.factorized, **options)
+
+    def _summaries(self, posterior):
+        with np.errstate(over="ignore"):
+            variances = np.exp(posterior.particles[:, posterior.names.index("log_sigma2")])
+        if not (np.isfinite(variances) & (variances > 0.0)).all():
+            raise FloatingPointError(
+                "the noise variance leaves the range of floating point in part of the posterior; "
+                "give its prior a noise_shape and a noise_scale nearer to 1."
+            )
+        summaries = super()._summaries(posterior)
+        return {**summaries, "noise_variance_": float(variances @ posterior.weights)}

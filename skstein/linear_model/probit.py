@@ -1,0 +1,95 @@
+"""Probit regression, one class against the rest for more than two."""
+
+from ..outcomes import Probit
+from .classifier import GeneralizedLinearClassifier
+
+
+class BayesianProbitRegression(GeneralizedLinearClassifier):
+    """Bayesian probit regression: two classes, or one against the rest for more.
+
+    With two classes the probability of the second is ``Phi(X @ coef + intercept)``. With more, each
+    class has coefficients of its own and is told from all others; the posterior is the product of
+    those binary ones, and every particle's probabilities are normalised over the classes. Priors
+    are on the scale of the standardised features
+    (``standardize=True``); everything the estimator reports is on the original scale.
+
+    Parameters
+    ----------
+    inference : str or engine instance, default="mcmc"
+        How the posterior is found: "mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
+        "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
+    prior : str or prior instance, default="normal"
+        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
+        "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`.
+    intercept_prior : str or prior instance, default="normal"
+        Prior of the intercepts; a name has scale 10.
+    fit_intercept : bool, default=True
+        Whether there are intercepts.
+    standardize : bool, default=True
+        Whether to divide the features by their standard deviations, and with an intercept to centre
+        them, before the priors apply. Otherwise they are taken as they are.
+    factorized : bool, default=False
+        Whether the variances of the priors "adaptive-ridge" and "hierarchical-normal" are a
+        mean-field factor of their own, in closed form, with ``inference="pmfvb"``; they are then
+        part of the posterior. Otherwise they are integrated out, which is the better posterior:
+        mean field understates standard deviations.
+    class_weight : dict, "balanced" or None, default=None
+        Weight of each class, multiplied into the sample weights; ``"balanced"`` gives all classes
+        the same total weight.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the inference; an int makes it reproducible.
+    n_jobs : int, default=None
+        Number of jobs for independent pieces of the inference; the result does not depend on it.
+    verbose : int, default=0
+        If positive, a line is printed for each tenth of the inference.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the posterior of the call before, on the same data: "mcmc"
+        continues its chains and adds to its points, "fwss" keeps the particles and adds those
+        missing to a larger ``n_particles``, the other engines start from the particles.
+
+    Attributes
+    ----------
+    posterior_ : ParticlePosterior
+        Weighted particles of ``(intercept, coefficients)``, for each class if there are more than
+        two, in original units; with ``factorized=True`` also the logarithms of the prior's
+        variances, on the scale on which it applies. :doc:`/trust` tells what it says, and whether
+        to believe it.
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Posterior means of the coefficients, to be read: predictions come from ``posterior_``, and
+        do not follow what is written here.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Posterior means of the intercepts, 0 without them.
+    coef_std_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Posterior standard deviations of the coefficients.
+    intercept_std_ : ndarray of shape (1,) or (n_classes,)
+        Posterior standard deviations of the intercepts, 0 without them.
+    inference_ : engine instance
+        The engine that was run.
+    n_iter_ : int
+        Number of iterations it made.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has any.
+
+    See Also
+    --------
+    BayesianLogisticRegression : The logistic link, and softmax for more classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skstein import BayesianProbitRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = BayesianProbitRegression(random_state=0).fit(X, y)
+    >>> clf.predict(X[:2])
+    array([0, 0])
+    >>> clf.predict_interval(X[:2], level=0.9).shape
+    (2, 3, 2)
+    """
+
+    @property
+    def _outcome(self):
+        return Probit(len(self.classes_))

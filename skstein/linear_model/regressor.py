@@ -1,0 +1,104 @@
+"""Linear models of a numeric outcome, whatever it is."""
+
+import numpy as np
+
+from .._prediction import BayesianRegressorMixin
+from .._validation import about, available_if, check_magnitude, validated
+from .base import BayesianLinearModel, takes_further_rows
+
+
+class GeneralizedLinearRegressor(BayesianRegressorMixin, BayesianLinearModel):
+    """Base class of linear models of a numeric outcome with one linear predictor.
+
+    A subclass says in ``_outcome`` what is observed (:mod:`skstein.outcomes`); fits, streams and
+    predictions follow. :doc:`/extending` has an example. The parameters are those of
+    `BayesianLinearRegression`, without the prior of its noise.
+    """
+
+    @validated
+    def fit(self, X, y, sample_weight=None):
+        """Find the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Sparse features are centred implicitly and never made dense.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
+
+        Returns
+        -------
+        self : estimator instance
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid.
+        TypeError
+            If an engine or prior is a class instead of an instance.
+        """
+        return self._fit(X, y, sample_weight)
+
+    @available_if(takes_further_rows)
+    @validated
+    def partial_fit(self, X, y, sample_weight=None):
+        """Take in further rows: a stream of them, each once, in chunks of any size.
+
+        The posterior is that of all rows so far, up to sampling error; the rows are not kept. The
+        first call is a fit, and what it standardises by stays. After `fit`, the rows of the fit are
+        the first ones; a later `fit` begins anew. Needs ``inference="pmd"``, whose ``n_total``
+        allows for further passes over the same rows; rows of weight zero count as rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
+
+        Returns
+        -------
+        self : estimator instance
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or the weights are invalid, the rows go beyond ``n_total``, or
+            priors or the standardisation are not those of the rows before.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the first rows are too few, or the posterior is likely to be wrong.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_regression
+        >>> from skstein import BayesianLinearRegression
+        >>> X, y = make_regression(3000, 3, noise=10.0, random_state=0)
+        >>> reg = BayesianLinearRegression("pmd", random_state=0)
+        >>> for start in range(0, 3000, 1000):
+        ...     reg = reg.partial_fit(X[start : start + 1000], y[start : start + 1000])
+        >>> reg.posterior_.diagnostics["n_seen"]
+        3000
+        """
+        return self._fit(X, y, sample_weight, stream=True)
+
+    def _checked(self, y):
+        with about("y"):
+            y = y.astype(np.float64)
+        check_magnitude(y, "y")
+        self._outcome.check(y)
+        return y
+
+    def _prepared(self, y, sample_weight, classes):
+        """Outcomes and weights for the target, and what is poor about them as first of a stream."""
+        alone = len(y) and np.ptp(y) == 0.0
+        return y, sample_weight, "one outcome alone" if alone else ""
+
+    def _summaries(self, posterior):
+        summaries = {name: value[0] for name, value in super()._summaries(posterior).items()}
+        for name in ("intercept_", "intercept_std_"):
+            summaries[name] = float(summaries[name])
+        return summaries
