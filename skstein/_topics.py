@@ -30,7 +30,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import betainc
 
-from ._jit import lda as _jit
+from . import _jit
 from ._random import as_generator
 from ._validation import check_count, check_fractions
 from .inference.pmd import WeightedParticles, mirror_step
@@ -239,7 +239,7 @@ class Block(NamedTuple):
     """Some documents, their words numbered within the block, and the columns these stand for."""
 
     rows: slice
-    documents: _jit.Documents
+    documents: _jit.lda.Documents
     columns: np.ndarray
 
 
@@ -250,7 +250,7 @@ def document_blocks(X):
         rows = slice(start, min(start + _BLOCK, X.shape[0]))
         part = X[rows]
         columns, words = np.unique(part.indices, return_inverse=True)
-        blocks.append(Block(rows, _jit.documents(part.indptr, words, part.data), columns))
+        blocks.append(Block(rows, _jit.lda.documents(part.indptr, words, part.data), columns))
     return blocks
 
 
@@ -263,25 +263,25 @@ def _assigned(settings, topics, block, seeds):
     """Expected counts, a bound of the block's log probability, and a topic for every word."""
     alpha, _, tol = settings
     phi = _words_first(topics, block.columns)
-    counts, assigned = _jit.assign(block.documents, phi, alpha, _N_BURN, _N_KEPT, seeds)
-    return counts, _jit.log_bounds(block.documents, phi, alpha, _N_ROUNDS, tol).sum(), assigned
+    counts, assigned = _jit.lda.assign(block.documents, phi, alpha, _N_BURN, _N_KEPT, seeds)
+    return counts, _jit.lda.log_bounds(block.documents, phi, alpha, _N_ROUNDS, tol).sum(), assigned
 
 
 def _redrawn(settings, topics, block, seeds, assigned):
     """Counts, and a topic for every word, after another sweep."""
     phi = _words_first(topics, block.columns)
     assigned = assigned.copy()
-    return _jit.redraw(block.documents, phi, settings[0], seeds, assigned), assigned
+    return _jit.lda.redraw(block.documents, phi, settings[0], seeds, assigned), assigned
 
 
 def proportions(settings, topics, block):
     """Expected counts (n, k) of topics in the block's documents."""
-    return _jit.proportions(block.documents, _words_first(topics, block.columns), *settings)
+    return _jit.lda.proportions(block.documents, _words_first(topics, block.columns), *settings)
 
 
 def log_bounds(settings, topics, block):
     """Lower bounds (n,) of the log probabilities of the block's documents."""
-    return _jit.log_bounds(block.documents, _words_first(topics, block.columns), *settings)
+    return _jit.lda.log_bounds(block.documents, _words_first(topics, block.columns), *settings)
 
 
 def _normalised(counts):

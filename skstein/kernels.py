@@ -28,7 +28,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator
 
-from ._jit.stein import rbf_linear_drift
+from . import _jit
 
 _NUMBER = (float, numbers.Real)  # abstract classes take long to recognise a plain float
 
@@ -324,7 +324,7 @@ class Sum(Kernel):
             dim = x.shape[1] if outside is None else outside.dim
             w = _weights(weights, len(points))
             h2, factor = self.k1._h2(dim), self.k2._factor(dim)
-            return rbf_linear_drift(x, points, scores, w, h2, factor, outside)
+            return _jit.stein.rbf_linear_drift(x, points, scores, w, h2, factor, outside)
         arguments = x, points, scores, weights, outside
         return self.k1.drift(*arguments) + self.k2.drift(*arguments)
 

@@ -14,8 +14,8 @@ from scipy.special import logsumexp
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
+from . import _jit
 from ._estimator import BayesianEstimator
-from ._jit.predict import normal_mixture_quantile
 from ._random import as_generator
 from ._validation import (
     HasMethods,
@@ -295,10 +295,12 @@ class StochasticVolatility(BayesianEstimator):
         mean, variance = self._ahead(posterior, horizon)
         weights = posterior.weights
         if of == "volatility":
-            return np.exp(0.5 * normal_mixture_quantile(mean, np.sqrt(variance), weights, q))
+            return np.exp(
+                0.5 * _jit.predict.normal_mixture_quantile(mean, np.sqrt(variance), weights, q)
+            )
         log_variance = mean[..., None] + np.sqrt(variance)[..., None] * _NODES
         scale = np.exp(0.5 * log_variance).reshape(len(mean), -1)
-        return normal_mixture_quantile(
+        return _jit.predict.normal_mixture_quantile(
             np.zeros_like(scale), scale, np.outer(weights, _SHARES).ravel(), q
         )
 

@@ -9,7 +9,6 @@ import warnings
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 
 _MAX_GROUPS = 4
 _REGULARISATION = 1e-6
@@ -59,6 +58,8 @@ def find_groups(theta, weights, sample):
 
 def _mixture_of(parts):
     """A mixture that begins with a component for each part."""
+    from sklearn.mixture import GaussianMixture  # which loads all of its clusterings
+
     ridge = _REGULARISATION * np.eye(parts[0].shape[1])
     covariances = [np.atleast_2d(np.cov(part.T, bias=True)) + ridge for part in parts]
     sizes = np.array([len(part) for part in parts])

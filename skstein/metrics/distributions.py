@@ -6,9 +6,9 @@ Beside these there are scikit-learn's ``mean_pinball_loss``, of a quantile, and 
 
 import numpy as np
 
+from .. import _jit
 from .._blocks import row_blocks
 from .._crps import crps_of_points
-from .._jit.predict import normal_mixture_crps
 from .._validation import interval_ends
 from ._average import average, normalized
 
@@ -110,7 +110,7 @@ def crps_normal_mixture(y_true, means, stds, weights=None, *, sample_weight=None
     if not np.all(stds >= 0.0):
         raise ValueError("stds must not be negative.")
     weights = normalized(weights, means.shape[-1], "weights")
-    return average(normal_mixture_crps(means, stds, weights, y_true), sample_weight)
+    return average(_jit.predict.normal_mixture_crps(means, stds, weights, y_true), sample_weight)
 
 
 def interval_score(y_true, interval, level=0.9, *, sample_weight=None):

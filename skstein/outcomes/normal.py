@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from .._jit.predict import normal_mixture_crps, normal_mixture_quantile
+from .. import _jit
 from ..priors import HalfStudentT
 from .base import NumericOutcome
 
@@ -82,7 +82,7 @@ class Normal(NumericOutcome):
         return np.exp(eta[1])
 
     def quantiles(self, eta, weights, q):
-        return normal_mixture_quantile(eta[0], np.sqrt(np.exp(eta[1])), weights, q)
+        return _jit.predict.normal_mixture_quantile(eta[0], np.sqrt(np.exp(eta[1])), weights, q)
 
     def cdf(self, eta, weights, y):
         return ndtr((y[..., None] - eta[0]) * np.exp(-0.5 * eta[1])) @ weights
@@ -90,7 +90,7 @@ class Normal(NumericOutcome):
     def crps(self, eta, weights, y):
         means, std = eta[0], np.sqrt(np.exp(eta[1]))
         if len(weights) <= _MANY:
-            return normal_mixture_crps(means, std, weights, y)
+            return _jit.predict.normal_mixture_crps(means, std, weights, y)
         rows = means.reshape(y.size, -1)
         log_variances = np.broadcast_to(eta[1], means.shape).reshape(rows.shape)
         return super().crps((rows, log_variances), weights, y.ravel()).reshape(y.shape)

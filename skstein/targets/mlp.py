@@ -21,8 +21,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from .. import _jit
 from .._blocks import row_blocks
-from .._jit import mlp
 from ..outcomes import Bernoulli, Categorical, Normal
 from ..priors import HierarchicalNormal, InverseGamma
 from ._weight_priors import weight_prior
@@ -59,7 +59,7 @@ class Network:
 
     @property
     def n_weights(self):
-        return mlp.n_weights(self.sizes)
+        return _jit.mlp.n_weights(self.sizes)
 
     @property
     def layers(self):
@@ -72,9 +72,9 @@ class Network:
 
     def outputs(self, theta, X):
         """Outputs before the link, of shape (m, len(X), n_outputs), in float64."""
-        weights, X = theta[:, : self.n_weights], mlp.aligned(X, self.dtype)
-        sizes, activation = np.array(self.sizes), mlp.ACTIVATIONS[self.activation]
-        return mlp.outputs(weights, X, sizes, activation).astype(float)
+        weights, X = theta[:, : self.n_weights], _jit.mlp.aligned(X, self.dtype)
+        sizes, activation = np.array(self.sizes), _jit.mlp.ACTIVATIONS[self.activation]
+        return _jit.mlp.outputs(weights, X, sizes, activation).astype(float)
 
 
 @dataclass
@@ -218,13 +218,13 @@ class MLPTarget(Target):
             )
         noise = self.outcome.extra_prior or InverseGamma()
         self.noise_shape, self.noise_scale = float(noise.shape), float(noise.scale)
-        X = mlp.aligned(X, self.dtype)
+        X = _jit.mlp.aligned(X, self.dtype)
         codes = np.asarray(y, dtype=np.intp if self.outcome.has_classes else None)
         if self.outcome.n_predictors > 1:
             y = codes[:, None] == np.arange(self.outcome.n_predictors)
-        y = mlp.aligned(np.asarray(y).reshape(len(X), -1), self.dtype)
+        y = _jit.mlp.aligned(np.asarray(y).reshape(len(X), -1), self.dtype)
         weights = np.ones(len(X)) if sample_weight is None else sample_weight
-        self.data = X, y, mlp.aligned(weights, self.dtype)
+        self.data = X, y, _jit.mlp.aligned(weights, self.dtype)
         self._observed = codes if self.outcome.has_classes else y
         self.total_weight = float(np.sum(weights))
         self.n_rows, self.n_outputs = y.shape
@@ -235,8 +235,8 @@ class MLPTarget(Target):
         self.dim = self.n_weights + self.n_noise
         self._compiled = (
             np.array(sizes),
-            mlp.ACTIVATIONS[activation],
-            mlp.LIKELIHOODS[likelihood],
+            _jit.mlp.ACTIVATIONS[activation],
+            _jit.mlp.LIKELIHOODS[likelihood],
         )
         self._all = np.arange(self.n_rows)
 
@@ -298,7 +298,7 @@ class MLPTarget(Target):
         for i, particle in enumerate(theta):
             weights, log_noise = particle[: self.n_weights], particle[self.n_weights :]
             precision = np.exp(-log_noise) if self.n_noise else np.ones(self.n_outputs)
-            losses, gradient = mlp.loss_and_gradient(
+            losses, gradient = _jit.mlp.loss_and_gradient(
                 weights, self.data, chosen, self._compiled, precision
             )
             score[i, : self.n_weights] -= scale * gradient
@@ -383,7 +383,7 @@ class MLPTarget(Target):
             state.usual_loss = self._usual_loss(state)
 
         def epochs(count):
-            met = mlp.train(mover, self.data, state.rows, int(batch_size), int(count), *rest)
+            met = _jit.mlp.train(mover, self.data, state.rows, int(batch_size), int(count), *rest)
             state.worst_loss = max(state.worst_loss, float(met.max()))
 
         if not len(state.held_out):
@@ -457,7 +457,7 @@ class MLPTarget(Target):
             rows = rng.choice(self.n_rows, _METRIC_ROWS, replace=False)
             share = self.n_rows / _METRIC_ROWS
         weights, noise_precision = theta[: self.n_weights], self._noise_precision(theta)
-        curvature = mlp.gauss_newton(
+        curvature = _jit.mlp.gauss_newton(
             weights, self.data, rows, self._compiled, noise_precision, rng
         )  # fmt: skip
         curvature = share * curvature.astype(float)
@@ -484,7 +484,7 @@ class MLPTarget(Target):
         weights = theta[: self.n_weights].astype(self.dtype)
         velocity = velocity.astype(self.dtype)
         noise = 1.0 / self._noise_precision(theta)
-        mlp.hamiltonian_steps(
+        _jit.mlp.hamiltonian_steps(
             (weights, velocity, scale.astype(self.dtype)),
             self.data,
             self._all.copy(),
@@ -614,7 +614,7 @@ class MLPTarget(Target):
         for i, particle in enumerate(weights):
             score[i] -= (
                 scale
-                * mlp.loss_and_gradient(
+                * _jit.mlp.loss_and_gradient(
                     particle, self.data, chosen, self._compiled, noise_precision
                 )[1]
             )

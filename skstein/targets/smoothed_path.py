@@ -14,7 +14,7 @@ from scipy.linalg import cholesky_banded, solve_banded, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from .._jit.volatility import draw_path, pull_path, push_path, undraw_path
+from .. import _jit
 from .log_density import LogDensity
 from .stochastic_volatility import autoregression
 from .transformed import Transformed
@@ -160,7 +160,7 @@ class SmoothedPath:
         """theta, what the path was drawn with, and the log determinant."""
         parameters = self.mode[:3] + z[:, :3] @ self.scale_tril.T
         hyper, weight, shift = self._given(parameters)
-        path, log_det = draw_path(hyper, z[:, 3:], weight, shift)
+        path, log_det = _jit.volatility.draw_path(hyper, z[:, 3:], weight, shift)
         theta = np.concatenate([parameters, path], axis=1)
         return theta, (hyper, weight, shift), log_det + self._log_det
 
@@ -169,7 +169,7 @@ class SmoothedPath:
 
     def inverse(self, theta):
         hyper, weight, shift = self._given(theta)
-        noise = undraw_path(hyper, theta[:, 3:], weight, shift)
+        noise = _jit.volatility.undraw_path(hyper, theta[:, 3:], weight, shift)
         centred = theta[:, :3] - self.mode[:3]
         return np.concatenate(
             [solve_triangular(self.scale_tril, centred.T, lower=True).T, noise], axis=1
@@ -186,7 +186,9 @@ class SmoothedPath:
 
     def _pull(self, theta, given, score):
         hyper, weight, shift = given
-        by_noise, *by_rest = pull_path(hyper, theta[:, 3:], weight, shift, score[:, 3:])
+        by_noise, *by_rest = _jit.volatility.pull_path(
+            hyper, theta[:, 3:], weight, shift, score[:, 3:]
+        )
         by_parameters = score[:, :3] + self._by_parameters(theta, given, *by_rest)
         return np.concatenate([by_parameters @ self.scale_tril, by_noise], axis=1)
 
@@ -194,7 +196,9 @@ class SmoothedPath:
         """Score at ``forward(z)`` of the density whose score in ``z`` is ``score``."""
         theta, given, _ = self._draw(z)
         hyper, weight, shift = given
-        path_score, *by_rest = push_path(hyper, theta[:, 3:], weight, shift, score[:, 3:])
+        path_score, *by_rest = _jit.volatility.push_path(
+            hyper, theta[:, 3:], weight, shift, score[:, 3:]
+        )
         by_parameters = solve_triangular(self.scale_tril, score[:, :3].T, lower=True, trans="T").T
         by_parameters -= self._by_parameters(theta, given, *by_rest)
         return np.concatenate([by_parameters, path_score], axis=1)

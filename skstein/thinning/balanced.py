@@ -11,7 +11,7 @@ modes that chains visit in turn their share.
 
 import numpy as np
 
-from .._jit import thinning as _jit
+from .. import _jit
 from .._validation import check_count
 from .chains import as_chains, check_finite, interleaved
 
@@ -79,4 +79,4 @@ def balanced_thin(samples, n_points):
     varies = values > 1e-10 * values[-1]
     white = slopes[:, None] * vectors[:, varies] / np.sqrt(values[varies])
     z = (x - x.mean(axis=0)) @ white
-    return _jit.balanced(x, z, knots, slopes / _REACH, n_points, _SWEEPS)
+    return _jit.thinning.balanced(x, z, knots, slopes / _REACH, n_points, _SWEEPS)

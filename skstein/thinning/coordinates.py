@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import pdist
 from sklearn.utils import gen_batches
 
-from .._jit.thinning import Kernel
+from .. import _jit
 from ..kernels import IMQ, RBF, resolve_kernel
 from .moments import StreamMoments
 
@@ -75,7 +75,9 @@ class SteinCoordinates:
     @property
     def kernel(self):
         dim = len(self._rates)
-        return Kernel.of(*_numbers(self.base_kernel, dim), self._rates, self._spread / dim)
+        return _jit.thinning.Kernel.of(
+            *_numbers(self.base_kernel, dim), self._rates, self._spread / dim
+        )
 
     def samples(self, x):
         """Samples (n, d) in round coordinates."""

@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from .._jit import thinning as _jit
+from .. import _jit
 from .._validation import check_count
 from .chains import interleaved, read_chains
 from .coordinates import SteinCoordinates
@@ -262,23 +262,25 @@ class OnlineKSDThinner(BaseEstimator):
         if other._dim != self._dim:
             raise ValueError(f"other has {other._dim} coordinates, this thinner {self._dim}.")
         counts, theirs = self._dictionary.counts, other._dictionary.counts
-        steps = int(counts[_jit.STEPS] + theirs[_jit.STEPS])
-        entered = counts[_jit.ENTERED] + theirs[_jit.ENTERED]
+        steps = int(counts[_jit.thinning.STEPS] + theirs[_jit.thinning.STEPS])
+        entered = counts[_jit.thinning.ENTERED] + theirs[_jit.thinning.ENTERED]
         floor = _floor(self.budget)
         check_count(self.n_points, "n_points")
         left = self.n_points if floor is None else math.ceil(_finite("budget", floor, steps))
         self._moments.merge(other._moments)
-        union = _jit.resized(self._dictionary, self._size + other._size)
-        _jit.extend(
+        union = _jit.thinning.resized(self._dictionary, self._size + other._size)
+        _jit.thinning.extend(
             union,
             self._coordinates.samples(other.samples_),
             self._coordinates.scores(other.scores_),
             other.indices_ + self.n_seen_,
             self._coordinates.kernel,
         )
-        _jit.shrink(union, max(1, left))
-        union.counts[[_jit.STEPS, _jit.ENTERED]] = steps, entered
-        self._dictionary = _jit.resized(union, max(1, left, union.counts[_jit.SIZE]))
+        _jit.thinning.shrink(union, max(1, left))
+        union.counts[[_jit.thinning.STEPS, _jit.thinning.ENTERED]] = steps, entered
+        self._dictionary = _jit.thinning.resized(
+            union, max(1, left, union.counts[_jit.thinning.SIZE])
+        )
         self.n_seen_ += other.n_seen_
         self.n_rejected_ += other.n_rejected_
         self._record()
@@ -390,7 +392,7 @@ class OnlineKSDThinner(BaseEstimator):
         self._path, self._path_every = [], _PIECE
         self.n_seen_ = 0
         self.n_rejected_ = 0
-        self._dictionary = _jit.empty_dictionary(1, dim)
+        self._dictionary = _jit.thinning.empty_dictionary(1, dim)
 
     def _resize(self):
         """Give the dictionary the room that the parameters, perhaps changed, ask for."""
@@ -399,8 +401,8 @@ class OnlineKSDThinner(BaseEstimator):
         check_count(self.n_points, "n_points")
         if len(self._dictionary.row_sums) != self.n_points:
             if self._size > self.n_points:
-                _jit.shrink(self._dictionary, self.n_points)
-            self._dictionary = _jit.resized(self._dictionary, self.n_points)
+                _jit.thinning.shrink(self._dictionary, self.n_points)
+            self._dictionary = _jit.thinning.resized(self._dictionary, self.n_points)
 
     def _differs_from_previous(self, samples):
         fresh = np.ones(samples.shape[:2], dtype=bool)
@@ -432,26 +434,32 @@ class OnlineKSDThinner(BaseEstimator):
         kernel = self._coordinates.kernel
         floor = _floor(self.budget)
         if floor is None:
-            _jit.thin_capped(self._dictionary, *draws, self.n_points, self.candidates, kernel)
+            _jit.thinning.thin_capped(
+                self._dictionary, *draws, self.n_points, self.candidates, kernel
+            )
             return
         slack = _slack(self.eps, floor)
         counts = self._dictionary.counts
-        groups = (counts[_jit.GROUP] + len(samples)) // self.candidates
-        steps = range(int(counts[_jit.STEPS]) + 1, int(counts[_jit.STEPS]) + 1 + groups)
+        groups = (counts[_jit.thinning.GROUP] + len(samples)) // self.candidates
+        steps = range(
+            int(counts[_jit.thinning.STEPS]) + 1, int(counts[_jit.thinning.STEPS]) + 1 + groups
+        )
         floors = np.ceil([_finite("budget", floor, t) for t in steps])
         slacks = [_finite("eps", slack, t) for t in steps]
         capacity = len(self._dictionary.row_sums)
         if self._size + groups > capacity:
             larger = max(2 * capacity, self._size + groups)
-            self._dictionary = _jit.resized(self._dictionary, larger)
-        _jit.thin_floored(self._dictionary, *draws, floors, slacks, self.candidates, kernel)
+            self._dictionary = _jit.thinning.resized(self._dictionary, larger)
+        _jit.thinning.thin_floored(
+            self._dictionary, *draws, floors, slacks, self.candidates, kernel
+        )
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "_dictionary")
 
     @property
     def _size(self):
-        return int(self._dictionary.counts[_jit.SIZE])
+        return int(self._dictionary.counts[_jit.thinning.SIZE])
 
     @property
     def _order(self):
@@ -504,7 +512,7 @@ class OnlineKSDThinner(BaseEstimator):
 
     @property
     def n_accepted_(self):
-        return int(self._dictionary.counts[_jit.ENTERED])
+        return int(self._dictionary.counts[_jit.thinning.ENTERED])
 
     @property
     def moment_gap_(self):

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import nnls
 
-from .._jit import thinning as _jit
+from .. import _jit
 from .._validation import check_count
 from .chains import check_finite, interleaved, read_chains
 from .coordinates import SteinCoordinates
@@ -74,7 +74,7 @@ def stein_thin(samples, scores, n_points, *, kernel="imq", length_scale=None, pr
     """
     check_count(n_points, "n_points")
     u, t, coordinates = _prepared(samples, scores, kernel, length_scale, preconditioner)
-    return _jit.greedy(u, t, n_points, coordinates.kernel)
+    return _jit.thinning.greedy(u, t, n_points, coordinates.kernel)
 
 
 def backward_thin(
@@ -126,7 +126,7 @@ def backward_thin(
     u, t, coordinates = _prepared(samples, scores, kernel, length_scale, preconditioner)
     if n_points > len(u):
         raise ValueError(f"n_points must be at most the number of samples, {len(u)}.")
-    return np.sort(_jit.backward(u, t, n_points, coordinates.kernel))
+    return np.sort(_jit.thinning.backward(u, t, n_points, coordinates.kernel))
 
 
 def stein_weights(samples, scores, *, kernel="imq", length_scale=None, preconditioner="cov"):
@@ -170,7 +170,7 @@ def stein_weights(samples, scores, *, kernel="imq", length_scale=None, precondit
     True
     """
     u, t, coordinates = _prepared(samples, scores, kernel, length_scale, preconditioner)
-    return simplex_weights(_jit.stein_matrix(u, t, coordinates.kernel))
+    return simplex_weights(_jit.thinning.stein_matrix(u, t, coordinates.kernel))
 
 
 def simplex_weights(matrix):

@@ -44,7 +44,7 @@ ESTIMATOR = (
     "skstein._classes",
     "skstein._columns",
     "skstein._estimator",
-    "skstein._jit.predict",
+    "skstein._jit",
     "skstein._parallel",
     "skstein._prediction",
     "skstein._random",
@@ -84,7 +84,7 @@ ROWS = {
     "skstein.metrics.distributions": (
         "skstein._blocks",
         "skstein._crps",
-        "skstein._jit.predict",
+        "skstein._jit",
         "skstein._validation",
     ),
     # They reach what they score by `predictive`.
