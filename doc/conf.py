@@ -56,7 +56,7 @@ numpydoc_show_class_members = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "generated/gallery",
-    "ignore_pattern": "demo",
+    "ignore_pattern": "demo|readme",
     "within_subsection_order": "gallery_order.StoriesFirst",
     "abort_on_example_error": True,
     "download_all_examples": False,

@@ -30,7 +30,7 @@ def test_every_block_has_a_test():
     pages = [path.relative_to(ROOT).as_posix() for path in (ROOT / "doc").rglob("*.rst")]
     pages = [page for page in pages if "generated" not in page and "_build" not in page]
     found = {page: len(blocks(page)) for page in [*pages, "README.md"]}
-    tested = {"doc/clusters.rst": 1, "doc/thinning.rst": 1, "README.md": 3}
+    tested = {"doc/clusters.rst": 1, "doc/thinning.rst": 1, "README.md": 1}
     assert {page: n for page, n in found.items() if n} == tested
 
 
@@ -79,19 +79,11 @@ def test_scores_from_stan(rng):
     assert thinner.samples_.shape == (10, 1)
 
 
-@pytest.mark.slow
-def test_first_block_of_the_readme():
-    namespace = {}
-    exec(blocks("README.md")[0], namespace)
-    assert namespace["clf"].predict_proba(namespace["X_test"]).shape == (143, 2)
-
-
-def test_other_blocks_of_the_readme(rng):
-    _, density, chain = blocks("README.md")
-    namespace = {}
-    exec(density, namespace)
-    assert namespace["posterior"].particles.shape[1] == 3
-    namespace["draws"] = rng.normal(size=(4, 300, 3))
-    namespace["scores"] = -namespace["draws"]
-    exec(chain, namespace)
-    assert namespace["thinner"].samples_.shape == (100, 3)
+def test_the_readme_prints_what_it_says(capsys):
+    """But for the last digit, which another version of a library may change."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (_, code), (_, said), *_ = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    exec(code, {})
+    printed = capsys.readouterr().out
+    found, expected = (np.array(re.findall(r"\d+", part), dtype=int) for part in (printed, said))
+    np.testing.assert_allclose(found, expected, atol=1)
