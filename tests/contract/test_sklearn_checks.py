@@ -1,11 +1,20 @@
-"""scikit-learn's own checks of every estimator with every engine, in its default configuration."""
+"""scikit-learn's own checks: all of them for every estimator with one engine, and for every engine
+with one estimator; for the rest of the product those that an engine can fail.
+"""
+
+from itertools import product
 
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import (
     check_class_weight_balanced_linear_classifier,
     check_dataframe_column_names_consistency,
+    check_estimators_nan_inf,
+    check_estimators_pickle,
+    check_fit2d_1feature,
+    check_fit2d_1sample,
     check_param_validation,
+    check_sample_weight_equivalence_on_dense_data,
     parametrize_with_checks,
 )
 
@@ -36,16 +45,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 # What these checks ask does not depend on the accuracy of a posterior, nor on its coordinates.
 QUICK = {"one_sided": False}
 SHORT = {
+    "svgd": SVGD(20, max_iter=10),
     "pmd": PMD(100, max_iter=2, n_sweeps=2, **QUICK),
     "pmfvb": PMFVB(20, n_warmup=24, n_snapshots=5, max_iter=40, **QUICK),
     "fwss": FWSS(20, max_iter_oracle=5, max_iter_sweep=5, **QUICK),
-    "svgd": SVGD(20, max_iter=10),
     "stein-points": SteinPoints(10, n_warmup=20, **QUICK),
     "mcmc": MCMC(20, n_draws=40, max_draws=40, n_warmup=20, **QUICK),
     "ksd-mcmc": KSDThinnedMCMC(20, n_draws=40, max_draws=40, n_warmup=20, **QUICK),
     "laplace": "laplace",
 }
-ESTIMATORS = [BayesianLinearRegression, BayesianLogisticRegression, BayesianProbitRegression]
+ESTIMATORS = [BayesianLogisticRegression, BayesianLinearRegression, BayesianProbitRegression]
 NETWORKS = [BayesianMLPRegressor, BayesianMLPClassifier]
 # Of three networks with four units, instead of the default configuration, which takes seconds.
 NETWORK_ENGINES = {
@@ -76,12 +85,40 @@ def network(Estimator, engine, batch_size=None):
     )
 
 
-@parametrize_with_checks(
-    [linear(Estimator, engine) for engine in SHORT for Estimator in ESTIMATORS]
-    + [network(Estimator, engine) for engine in NETWORK_ENGINES for Estimator in NETWORKS]
-)
+def cross(estimators, engines):
+    """Pairs with all checks, in which every estimator and every engine comes, and the others."""
+    first, one = estimators[0], next(iter(engines))
+    pairs = list(product(estimators, engines))
+    all_checks = [pair for pair in pairs if pair[0] is first or pair[1] == one]
+    return all_checks, [pair for pair in pairs if pair not in all_checks]
+
+
+LINEAR, OTHER_LINEAR = cross(ESTIMATORS, SHORT)
+NETWORK, OTHER_NETWORK = cross(NETWORKS, NETWORK_ENGINES)
+
+
+@parametrize_with_checks([linear(*pair) for pair in LINEAR] + [network(*pair) for pair in NETWORK])
 def test_sklearn_check(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [linear(*pair) for pair in OTHER_LINEAR] + [network(*pair) for pair in OTHER_NETWORK],
+    ids=repr,
+)
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_estimators_nan_inf,
+        check_estimators_pickle,
+        check_fit2d_1feature,
+        check_fit2d_1sample,
+        check_sample_weight_equivalence_on_dense_data,
+    ],
+)
+def test_what_an_engine_can_fail(estimator, check):
+    check(type(estimator).__name__, clone(estimator))
 
 
 def not_on_minibatches(estimator):
@@ -110,16 +147,10 @@ def test_every_parameter_is_validated(Estimator):
     check_param_validation(Estimator.__name__, estimator)
 
 
-@pytest.mark.parametrize("engine", SHORT)
-@pytest.mark.parametrize("Estimator", ESTIMATORS)
-def test_column_names(Estimator, engine):
-    check_dataframe_column_names_consistency(Estimator.__name__, linear(Estimator, engine))
-
-
-@pytest.mark.parametrize("engine", NETWORK_ENGINES)
-@pytest.mark.parametrize("Estimator", NETWORKS)
-def test_column_names_of_networks(Estimator, engine):
-    check_dataframe_column_names_consistency(Estimator.__name__, network(Estimator, engine))
+@pytest.mark.parametrize("Estimator", ESTIMATORS + NETWORKS)
+def test_column_names(Estimator):
+    estimator = linear(Estimator, "svgd") if Estimator in ESTIMATORS else network(Estimator, "svgd")
+    check_dataframe_column_names_consistency(Estimator.__name__, estimator)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
