@@ -5,8 +5,9 @@
 PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '' 2>/dev/null && break; done; echo $$p)
 VENV := .venv
 BIN := $(VENV)/bin
+MINIMUM := .venv-minimum
 
-.PHONY: demo test test-portable test-all lint docs clean
+.PHONY: demo test test-portable test-minimum test-all lint docs docs-quick clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -14,9 +15,9 @@ demo: $(VENV)/.installed-plot
 	$(BIN)/python examples/demo.py
 
 # Two workers with one thread each: threads of BLAS and numba would compete for the same cores.
-test test-portable test-all: export OPENBLAS_NUM_THREADS = 1
-test test-portable test-all: export OMP_NUM_THREADS = 1
-test test-portable test-all: export NUMBA_NUM_THREADS = 1
+test test-portable test-minimum test-all: export OPENBLAS_NUM_THREADS = 1
+test test-portable test-minimum test-all: export OMP_NUM_THREADS = 1
+test test-portable test-minimum test-all: export NUMBA_NUM_THREADS = 1
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2
@@ -29,6 +30,12 @@ test-portable: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 tests/test_gaussian_process.py tests/test_targets.py \
 	    tests/test_newton.py tests/test_adapters.py tests/test_linear_model.py tests/test_probit.py \
 	    tests/statistical/test_gold.py tests/statistical/test_quadrature.py
+
+# The oldest versions that pyproject.toml allows, and another seed.
+test-minimum: $(MINIMUM)/.installed
+	$(MINIMUM)/bin/python -m pytest -n 2 --seed 1 tests/test_linear_model.py tests/test_outcomes.py \
+	    tests/test_posterior.py tests/test_predictive.py tests/test_priors.py tests/test_probit.py \
+	    tests/test_targets.py
 
 test-all: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow" --cov
@@ -43,6 +50,11 @@ docs: $(VENV)/.installed-doc
 	$(BIN)/python doc/check_links.py doc/_build/html
 	@echo "Open doc/_build/html/index.html"
 
+# Without running the gallery.
+docs-quick: $(VENV)/.installed-doc
+	$(BIN)/python -m sphinx -q -W --keep-going -D plot_gallery=0 -b html doc doc/_build/quick
+	$(BIN)/python doc/check_links.py doc/_build/quick
+
 # Leaves `.venv`, which is slow to make again.
 clean:
 	rm -rf build dist *.egg-info doc/_build doc/generated .coverage .coverage.* .hypothesis
@@ -54,10 +66,17 @@ $(VENV)/.installed-%: pyproject.toml $(VENV)/pyvenv.cfg
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@
 
-$(VENV)/pyvenv.cfg:
+$(MINIMUM)/.installed: pyproject.toml $(MINIMUM)/pyvenv.cfg
+	@echo "Installing skstein[test] with its oldest dependencies into $(MINIMUM) ..."
+	@$(MINIMUM)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' \
+	    $$($(MINIMUM)/bin/python -c "import tomllib; project = tomllib.load(open('pyproject.toml', \
+	    'rb'))['project']; print(*(d.replace('>=', '==') for d in project['dependencies']))")
+	@touch $@
+
+%/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "skstein needs Python 3.11 or newer, and '$(PYTHON)' is not:" \
 	         "install one, or name it with make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@echo "Making $(VENV) with $(PYTHON) ..."
-	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	@echo "Making $* with $(PYTHON) ..."
+	@$(PYTHON) -m venv $* || { rm -rf $*; \
 	    echo "'$(PYTHON) -m venv' failed: on Debian and Ubuntu install python3-venv" >&2; exit 1; }
