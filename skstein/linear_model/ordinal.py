@@ -6,11 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sklearn.utils import column_or_1d
-
-from .._classes import stream_classes
+from .._classes import alphabetical_order, classes_in_order, declared_order
 from .._validation import LARGEST, Interval, StrOptions
-from .._warnings import warn
 from ..outcomes import Ordinal
 from ..outcomes.ordinal import LINKS
 from .classifier import GeneralizedLinearClassifier
@@ -128,22 +125,18 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
     """
 
     _parameter_constraints = {
-        **{
-            name: constraints
-            for name, constraints in GeneralizedLinearClassifier._parameter_constraints.items()
-            if name not in ("fit_intercept", "intercept_prior")
-        },
+        **GeneralizedLinearClassifier._parameter_constraints,
         "link": [StrOptions(set(LINKS))],
         "categories": ["array-like", None],
         "concentration": [Interval(Real, 0.01, LARGEST, closed="both")],
     }
+    del _parameter_constraints["fit_intercept"], _parameter_constraints["intercept_prior"]
     _instead = {
         **GeneralizedLinearClassifier._instead,
         "fit_intercept": "the cut points, which take the place of an intercept",
         "intercept_prior": "concentration, of the prior of the cut points",
     }
-    # No parameters here: the predictor has no intercept.
-    fit_intercept: ClassVar[bool] = False  # type: ignore[misc]
+    fit_intercept: ClassVar[bool] = False  # type: ignore[misc]  # no parameter here
     intercept_prior: ClassVar[str] = "normal"  # type: ignore[misc]
 
     _: KW_ONLY
@@ -151,52 +144,34 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
     categories: Any = None
     concentration: float = 1.0
 
-    @property
-    def _n_outputs(self):
-        return len(self.classes_)
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # where classes have no order, as in its checks
+        return tags
 
     def _validated(self, X, y, further):
-        given = self.categories
-        if given is None and getattr(getattr(y, "dtype", None), "ordered", False):
-            given = y.dtype.categories
-        if further:
-            same = given is None or np.array_equal(given, self.categories_)
-            if not same or LINKS[self.link] is not self._outcome.link:
-                raise ValueError(
-                    "link and categories of the rows before are those of the whole stream: set "
-                    "them back, or begin anew with fit."
-                )
-        else:
-            self.categories_ = None if given is None else column_or_1d(given)
+        given = declared_order(self.categories, y)
+        other = given is not None and further and not np.array_equal(given, self.categories_)
+        if other or (further and self._outcome.link is not LINKS[self.link]):
+            raise ValueError(
+                "link and categories of the rows before are those of the whole stream: set them "
+                "back, or begin anew with fit."
+            )
+        self.categories_ = self.categories_ if further else given
         return super()._validated(X, y, further)
 
     def _prepared(self, y, sample_weight, classes):
-        categories = self.categories_
-        if categories is not None:
-            if len(unknown := np.setdiff1d(y, categories)):
-                raise ValueError(f"y holds classes that are not in categories: {unknown.tolist()}.")
-            if len(np.unique(categories)) < len(categories):
-                raise ValueError(f"categories holds a class twice: {categories.tolist()}.")
-            classes = stream_classes(classes, np.unique(categories))
+        order = self.categories_
+        if order is not None:
+            classes = classes_in_order(y, classes, order)
         prepared = super()._prepared(y, sample_weight, classes)
-        if categories is None:
-            self.categories_ = self.classes_
-            if len(self.classes_) > 2 and any(isinstance(label, str) for label in self.classes_):
-                warn(
-                    f"y is text, and its alphabetical order {self.classes_.tolist()} is taken for "
-                    "that of the classes: give categories=[...] in their order.",
-                    UserWarning,
-                )
+        self.categories_ = alphabetical_order(self.classes_) if order is None else order
         self._outcome = Ordinal(self.categories_, self.link, self.concentration)
         return prepared
 
     def _summaries(self, posterior):
-        summaries = super()._summaries(posterior)
-        first = self.n_features_in_
-        where = slice(first, first + len(self.classes_) - 1)
-        return {
-            "coef_": summaries["coef_"][0],
-            "coef_std_": summaries["coef_std_"][0],
-            "cut_points_": posterior.mean()[where],
-            "cut_points_std_": posterior.std()[where],
-        }
+        p = self.n_features_in_
+        cuts = slice(p, p + len(self.classes_) - 1)
+        mean, std = posterior.mean(), posterior.std()
+        named = {"coef_": mean[:p], "coef_std_": std[:p]}
+        return {**named, "cut_points_": mean[cuts], "cut_points_std_": std[cuts]}

@@ -4,13 +4,16 @@
 and the ordered probit where it is the normal one (McCullagh, 1980). A number that is added to the
 predictor and to all cut points changes nothing: they take the place of an intercept.
 
-Cut points are ordered, so the target has others in their place: one cut point in the middle, and the
+Cut points are ordered, so the target has others in their place: the cut point in the middle, and
 logarithms of the gaps on either side. Gaps count outwards so that a rare class at either end, whose
 gap the data leave open, moves no other cut point.
 
 The prior is that of Betancourt's case study *Ordinal regression* (2019): the class probabilities
 where the predictor is 0 have a Dirichlet distribution, which says how the cut points are spread.
 """
+
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, gammaln, log_expit, log_ndtr, ndtr, ndtri_exp
@@ -98,7 +101,7 @@ class _Probit:
         return log_mass, *rates
 
 
-LINKS = {"logit": _Logit, "probit": _Probit}
+LINKS: dict[str, Any] = {"logit": _Logit, "probit": _Probit}
 
 
 class CutPoints:
@@ -252,13 +255,11 @@ class Ordinal(ClassOutcome):
         below = np.log(np.arange(1, n) / n)
         self.reported = CutPoints(self.link.quantile(below, below[::-1]))
         self.constant = self.reported.middle
-        self.extra = tuple(
-            f"cut_points[{low}|{high}]" for low, high in zip(labels, labels[1:], strict=False)
-        )
+        self.extra = tuple(f"cut_points[{low}|{high}]" for low, high in pairwise(labels))
         self.extra_prior = InducedDirichlet(self, concentration)
 
     def _unconstrained(self, eta):
-        """The coordinates of the cut points, one a row, and the shape that broadcasts with heads."""
+        """The coordinates of the cut points (m, n_cuts), and the shape of each among the heads."""
         extra = np.broadcast_arrays(*eta[1:])
         shape = (1,) * (np.ndim(eta[0]) - extra[0].ndim) + extra[0].shape
         return np.stack(extra, axis=-1).reshape(-1, len(extra)), shape
@@ -306,9 +307,7 @@ class Ordinal(ClassOutcome):
     def curvature(self, eta, y):
         lower, upper, gap = self._intervals(eta, y)
         _, at_upper, at_lower = self.link.interval(lower, upper, gap)
-        bent = [
-            self.link.log_density(np.where(np.isfinite(z), z, 0.0))[1] for z in (upper, lower)
-        ]
+        bent = [self.link.log_density(np.where(np.isfinite(z), z, 0.0))[1] for z in (upper, lower)]
         by_upper, by_lower = self._by_heads(eta, y)
         across = by_upper[:, None] * by_lower
         curvature = (at_upper**2 - bent[0] * at_upper) * (by_upper[:, None] * by_upper)
