@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 
 from skstein import BayesianOrdinalRegression, BayesianProbitRegression
-from skstein.inference import ENGINES
+from skstein.inference import ENGINES, MCMC, PMD
 from skstein.outcomes import Bernoulli, Ordinal, Probit
 from skstein.outcomes.ordinal import CutPoints
 from skstein.posterior import weighted_quantile
@@ -131,10 +131,11 @@ def test_tails_keep_their_digits(link):
             low, high = log_cdf(predictor - 1.0), log_cdf(predictor + 0.5)
         middle = high + np.log(-np.expm1(low - high))
         assert_allclose(value[1], middle, rtol=1e-12)
-        assert_allclose(value[[0, 2]], [log_cdf(-0.5 - predictor), log_cdf(predictor - 1.0)])
+        ends = [log_cdf(-0.5 - predictor), log_cdf(predictor - 1.0)]
+        assert_allclose(value[[0, 2]], ends, rtol=1e-12, atol=1e-15)
         heads = [np.full((3, 1), predictor), *extra]
         log_proba = outcome.log_proba(heads, np.ones(1))
-        assert_allclose(log_proba, np.tile(value, (3, 1)), rtol=1e-12, atol=1e-300)
+        assert_allclose(log_proba, np.tile(value, (3, 1)), rtol=1e-12, atol=1e-15)
         assert np.isfinite(outcome.residual([np.full(3, predictor), *extra], y)).all()
         assert np.isfinite(outcome.curvature([np.full(3, predictor), *extra], y)).all()
     density = {"logit": stats.logistic.logpdf, "probit": stats.norm.logpdf}[link]
@@ -275,8 +276,8 @@ def test_posterior_is_that_of_quadrature(engine, link, rng, seed):
 @only_particles
 def test_two_classes_predict_as_probit_regression(rng, seed):
     X, y = rows(rng, cuts=[0.0], link="probit")
-    ours = BayesianOrdinalRegression("pmfvb", link="probit", random_state=seed).fit(X, y)
-    theirs = BayesianProbitRegression("pmfvb", intercept_prior=Normal(1.0), random_state=seed)
+    ours = BayesianOrdinalRegression("svgd", link="probit", random_state=seed).fit(X, y)
+    theirs = BayesianProbitRegression("svgd", intercept_prior=Normal(1.0), random_state=seed)
     proba, expected = ours.predict_proba(X), theirs.fit(X, y).predict_proba(X)
     assert_allclose(proba, expected, atol=0.01)
     assert_allclose(ours.decision_function(X), np.log(proba[:, 1] / proba[:, 0]), rtol=1e-9)
@@ -325,12 +326,13 @@ def test_labels_in_any_order_are_the_same_model(rng):
     assert named.posterior_.names[2:] == ("cut_points[low|mid]", "cut_points[mid|high]")
     assert_array_equal(named.posterior_.particles, numbers.posterior_.particles)
     columns = [named.classes_.tolist().index(grade) for grade in GRADES]
-    assert_array_equal(named.predict_proba(X)[:, columns], numbers.predict_proba(X))
+    proba = named.predict_proba(X)[:, columns]
+    assert_allclose(proba, numbers.predict_proba(X), rtol=1e-12)
     assert_array_equal(
         named.predict_quantiles(X, 0.3)[:, columns], numbers.predict_quantiles(X, 0.3)
     )
     assert_array_equal(named.predict(X), np.array(GRADES)[numbers.predict(X)])
-    assert_array_equal(named.log_predictive(X, y), numbers.log_predictive(X, codes))
+    assert_allclose(named.log_predictive(X, y), numbers.log_predictive(X, codes), rtol=1e-12)
     score = get_scorer("neg_log_loss")
     assert_allclose(score(named, X, y), numbers.log_predictive(X, codes).mean())
     for column in (pd.Categorical(y, GRADES, ordered=True), pd.Series(y, dtype="category")):
@@ -359,11 +361,13 @@ def test_categories_that_nobody_has(link, rng):
     """Between others they have a share by the prior alone; it is small, and all is finite."""
     X, y = rows(rng)
     declared = [-1, 0, 1, 1.5, 2, 3]
-    model = BayesianOrdinalRegression(link=link, categories=declared, random_state=0).fit(X, y)
+    model = BayesianOrdinalRegression("pmfvb", link=link, categories=declared, random_state=0).fit(
+        X, y
+    )
     proba = model.predict_proba(X)
     assert proba.shape == (len(X), 6) and (proba > 0.0).all()
     assert proba[:, [0, 3, 5]].mean() < 0.02
-    plain = BayesianOrdinalRegression(link=link, random_state=0).fit(X, y)
+    plain = BayesianOrdinalRegression("laplace", link=link, random_state=0).fit(X, y)
     assert_allclose(model.coef_, plain.coef_, atol=0.5 * plain.coef_std_.max())
     weighted = BayesianOrdinalRegression("laplace", categories=declared, class_weight="balanced")
     assert np.isfinite(weighted.fit(X, y).predict_proba(X)).all()
@@ -404,7 +408,7 @@ def test_unseen_classes_are_refused_in_predictions(rng):
 
 @only_particles
 @every_link
-@pytest.mark.parametrize("engine", ["mcmc", "pmfvb", "laplace", "pmd"])
+@pytest.mark.parametrize("engine", [MCMC(20, n_draws=40, max_draws=40, n_warmup=20), "laplace"])
 def test_hostile_rows(engine, link, rng):
     """Separated classes, thousands of standard deviations away, and rows far from those of fit."""
     X = np.concatenate([rng.normal(size=(20, 2)) + 2e3 * k for k in range(4)])
@@ -424,11 +428,12 @@ def test_hostile_rows(engine, link, rng):
 def test_streams(rng):
     X, codes = rows(rng, 600)
     y = np.array(GRADES)[codes]
-    model = BayesianOrdinalRegression("pmd", categories=GRADES, random_state=0)
+    engine = PMD(400, max_iter=2, n_sweeps=5)
+    model = BayesianOrdinalRegression(engine, categories=GRADES, random_state=0)
     for start in (0, 200, 400):
         chunk = slice(start, start + 200)
         model.partial_fit(X[chunk], y[chunk], classes=GRADES)
-    whole = BayesianOrdinalRegression("pmd", categories=GRADES, random_state=0).fit(X, y)
+    whole = BayesianOrdinalRegression(engine, categories=GRADES, random_state=0).fit(X, y)
     gap = (model.posterior_.mean() - whole.posterior_.mean()) / whole.posterior_.std()
     assert np.sqrt(np.mean(gap**2)) < 0.7
     for params in ({"link": "probit"}, {"categories": GRADES[::-1]}):
@@ -437,7 +442,7 @@ def test_streams(rng):
             model.set_params(**params).partial_fit(X, y)
         model.set_params(**{name: before[name] for name in params})
     with pytest.raises(ValueError, match="are not those of categories"):
-        BayesianOrdinalRegression("pmd", categories=GRADES).partial_fit(
+        BayesianOrdinalRegression(engine, categories=GRADES).partial_fit(
             X, y, classes=["low", "mid"]
         )
 
