@@ -13,18 +13,16 @@ normal after whitening.
 
 Usage, with numpyro (and for the second set statsmodels) installed::
 
-    SKSTEIN_DATA=folder python examples/benchmarks/make_ordinal_gold.py grades_logit marriage_logit
-
-SKSTEIN_DATA names a folder with ``data/uci_wine.npz``: arrays ``X`` (1599, 11) and ``y``.
+    python examples/benchmarks/make_ordinal_gold.py grades_logit marriage_logit
 """
 
 import argparse
-import os
 from pathlib import Path
 
 import numpy as np
 
 FOLDER = Path(__file__).parents[2] / "tests" / "data"
+WINES = Path(__file__).parents[1] / "data" / "red_wine.csv.gz"
 LEVELS = np.array([0.05, 0.5, 0.95])
 SETS = ("grades_logit", "grades_probit", "marriage_logit")
 
@@ -32,8 +30,8 @@ SETS = ("grades_logit", "grades_probit", "marriage_logit")
 def data(name):
     """Standardised features, as float32 values, and grades."""
     if name.startswith("grades"):
-        with np.load(Path(os.environ.get("SKSTEIN_DATA", ".")) / "data" / "uci_wine.npz") as file:
-            X, y = file["X"], file["y"]
+        table = np.loadtxt(WINES, delimiter=",", skiprows=1)
+        X, y = table[:, :-1], table[:, -1]
     else:
         from statsmodels.datasets import fair
 
