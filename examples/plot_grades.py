@@ -111,11 +111,12 @@ plt.show()
 
 # %%
 # With its order the scale needs about half of the tasted wines: fifty do what the other classifier
-# needs more than a hundred for. From some four hundred on both label alike, and with more the
-# classifier of any classes would be the one to take. The reason is what an ordinal regression takes
-# for granted: that one sum of measurements carries a wine along the whole scale. What makes a wine
-# bad is not quite the lack of what makes one excellent, and eight hundred wines are enough to tell.
-# Whoever has that many should compare both by log predictive probability, as here.
+# needs more than a hundred for. From some four hundred on both label alike, and with all that have
+# been graded the classifier of any classes is slightly ahead. The reason is what an ordinal
+# regression takes for granted: that one sum of measurements carries a wine along the whole scale.
+# What makes a wine bad is not quite the lack of what makes one excellent, and eight hundred wines
+# are enough to tell. Whoever has that many should compare both by log predictive probability, as
+# here.
 #
 # .. [1] P. Cortez, A. Cerdeira, F. Almeida, T. Matos and J. Reis, "Wine Quality", UCI Machine
 #        Learning Repository, 2009, doi:10.24432/C56S3T, CC BY 4.0.
