@@ -9,6 +9,7 @@ FIRST = (
     "model_choice",
     "drift",
     "eight_schools",
+    "grades",
     "probit_wine",
     "softmax_digits",
     "sparse_text",

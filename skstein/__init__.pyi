@@ -18,6 +18,7 @@ from .inference import infer as infer
 from .inference_data import to_arviz as to_arviz
 from .linear_model import BayesianLinearRegression as BayesianLinearRegression
 from .linear_model import BayesianLogisticRegression as BayesianLogisticRegression
+from .linear_model import BayesianOrdinalRegression as BayesianOrdinalRegression
 from .linear_model import BayesianProbitRegression as BayesianProbitRegression
 from .model_comparison import compare as compare
 from .model_comparison import loo as loo

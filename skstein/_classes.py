@@ -1,6 +1,9 @@
 """Labels and classes: which there are, and the number of each."""
 
 import numpy as np
+from sklearn.utils import column_or_1d
+
+from ._warnings import warn
 
 
 def stream_classes(classes, before=None):
@@ -73,3 +76,50 @@ def class_codes(y, classes, name):
     if len(unknown):
         raise ValueError(f"y holds classes that are not in classes: {unknown.tolist()}.")
     return np.searchsorted(classes, present)[codes]
+
+
+def declared_order(categories, y):
+    """The order of classes, as given, or as an ordered pandas Categorical has it; None without.
+
+    Raises
+    ------
+    ValueError
+        If a class is given twice.
+    """
+    if categories is None and getattr(getattr(y, "dtype", None), "ordered", False):
+        categories = y.dtype.categories
+    if categories is None:
+        return None
+    order = column_or_1d(categories)
+    if len(np.unique(order)) < len(order):
+        raise ValueError(f"categories holds a class twice: {order.tolist()}.")
+    return order
+
+
+def classes_in_order(y, classes, order):
+    """The classes, sorted, of which `order` says the order.
+
+    Raises
+    ------
+    ValueError
+        If a label is none of them, or a stream has other ``classes``, which may be None.
+    """
+    unknown = np.setdiff1d(y, order)
+    if len(unknown):
+        raise ValueError(f"y holds classes that are not in categories: {unknown.tolist()}.")
+    if classes is not None and not np.array_equal(classes, np.unique(order)):
+        raise ValueError(
+            f"classes={classes.tolist()} are not those of categories, {order.tolist()}."
+        )
+    return np.unique(order)
+
+
+def alphabetical_order(classes):
+    """The sorted classes as they are, with a warning where they are text."""
+    if len(classes) > 2 and any(isinstance(label, str) for label in classes):
+        warn(
+            f"y is text, and its alphabetical order {classes.tolist()} is taken for that of the "
+            "classes: give categories=[...] in their order.",
+            UserWarning,
+        )
+    return classes

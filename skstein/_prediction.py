@@ -225,7 +225,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
 
     @property
     def _n_outputs(self):
-        return self._outcome.n_predictors
+        return len(self.classes_) if len(self.classes_) > 2 else 1
 
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`, exact in the tails.

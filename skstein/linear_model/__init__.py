@@ -5,6 +5,7 @@ from .base import _Scaling as _Scaling  # where pickles look for it
 from .classifier import GeneralizedLinearClassifier
 from .logistic import BayesianLogisticRegression
 from .normal import BayesianLinearRegression
+from .ordinal import BayesianOrdinalRegression
 from .probit import BayesianProbitRegression
 from .regressor import GeneralizedLinearRegressor
 
@@ -12,6 +13,7 @@ __all__ = [
     "BayesianLinearModel",
     "BayesianLinearRegression",
     "BayesianLogisticRegression",
+    "BayesianOrdinalRegression",
     "BayesianProbitRegression",
     "GeneralizedLinearClassifier",
     "GeneralizedLinearRegressor",

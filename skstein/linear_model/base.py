@@ -24,7 +24,7 @@ from .._validation import (
 from .._warnings import warn
 from ..inference import ENGINES, resolve_engine
 from ..priors import PRIORS, resolve_prior
-from ..targets import Affine, HierarchicalTarget, RegressionTarget
+from ..targets import Affine, Chain, HierarchicalTarget, RegressionTarget, Within
 
 # For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
 # a matter of luck, and so is the prior, which applies on it.
@@ -124,19 +124,9 @@ class BayesianLinearModel(BayesianEstimator):
         )
         if stream and not further:
             self._begins_stream(X, target.dim, problem)
-        offset, matrix, inverse = self._to_original_scale(scaling)
-        k = outcome.n_predictors
-        rest = sparse.eye_array(target.dim - k * len(offset))
-        shift = np.zeros(rest.shape[0])
-        shift[: len(outcome.extra)] = outcome.rescaled_by(scaling.y_scale)
-        to_original = Affine(
-            np.append(np.tile(offset, k), shift),
-            sparse.block_diag([matrix] * k + [rest], format="csr"),
-            sparse.block_diag([inverse] * k + [rest], format="csr"),
-        )
         target.n_weightless = len(weights) - target.n_rows
         learn = self._update if further else self._infer
-        return learn(target, to_original, *given, _scaling=scaling)
+        return learn(target, self._reporting(scaling, target.dim), *given, _scaling=scaling)
 
     def _make_target(self, X, y, options):
         return RegressionTarget(self._outcome, X, y, **options)
@@ -165,7 +155,9 @@ class BayesianLinearModel(BayesianEstimator):
             (y_mean,), (scaling.y_scale,) = location_and_scale(y[:, None], sample_weight)
             scaling.y_center = y_mean
         if not self.fit_intercept:
-            scaling.center, scaling.y_center = None, 0.0
+            scaling.y_center = 0.0
+            if self._outcome.constant is None:
+                scaling.center = None
         return scaling
 
     def _target_options(self, scaling, sample_weight):
@@ -213,6 +205,25 @@ class BayesianLinearModel(BayesianEstimator):
                 f"and at least {_FIRST_ROWS} for each coordinate."
             )
 
+    def _reporting(self, scaling, dim):
+        """The map from a target's coordinates to what the posterior reports, in original units."""
+        outcome = self._outcome
+        offset, matrix, inverse = self._to_original_scale(scaling)
+        k, n_extra = outcome.n_predictors, len(outcome.extra)
+        first = k * len(offset)
+        rest = sparse.eye_array(dim - first)
+        shift = np.zeros(rest.shape[0])
+        shift[:n_extra] = outcome.rescaled_by(scaling.y_scale)
+        both = [sparse.block_diag([part] * k + [rest], format="lil") for part in (matrix, inverse)]
+        if outcome.constant is not None and scaling.center is not None:
+            # It gives up what centring took from the predictor.
+            both[0][first + outcome.constant, :first] = scaling.center / scaling.scale
+            both[1][first + outcome.constant, :first] = -scaling.center
+        affine = Affine(np.append(np.tile(offset, k), shift), *(part.tocsr() for part in both))
+        if outcome.reported is None:
+            return affine
+        return Chain(Within(outcome.reported, slice(first, first + n_extra)), affine)
+
     def _to_original_scale(self, scaling):
         """The map of one row (intercept, coefficients) to original units: offset, matrix, inverse.
 
@@ -249,7 +260,10 @@ class BayesianLinearModel(BayesianEstimator):
         if not self._outcome.extra:
             return predictors
         first = len(predictors) * (int(self._scaling.fit_intercept) + self.n_features_in_)
-        return [*predictors, *theta.T[first : first + len(self._outcome.extra)]]
+        extra = theta[:, first : first + len(self._outcome.extra)]
+        if self._outcome.reported is not None:
+            extra = self._outcome.reported.inverse(extra)
+        return [*predictors, *extra.T]
 
     def _summaries(self, posterior):
         """Means and standard deviations of intercepts (k,) and coefficients (k, p)."""

@@ -117,8 +117,10 @@ class GeneralizedLinearClassifier(BayesianClassifierMixin, BayesianLinearModel):
         classes = np.unique(y) if classes is None else classes
         codes = class_codes(y, classes, type(self).__name__)
         self.classes_ = classes
-        class_weight = compute_class_weight(
-            self.class_weight, classes=classes, y=y, sample_weight=sample_weight
+        weighed = np.isin(classes, y) | (self.class_weight != "balanced")
+        class_weight = np.ones(len(classes))
+        class_weight[weighed] = compute_class_weight(
+            self.class_weight, classes=classes[weighed], y=y, sample_weight=sample_weight
         )
         if not np.all((class_weight > 0.0) & (class_weight <= LARGEST)):
             raise ValueError(

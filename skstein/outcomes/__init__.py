@@ -3,6 +3,7 @@
 from .base import Canonical, NumericOutcome, Outcome
 from .categorical import Bernoulli, Categorical, ClassOutcome
 from .normal import Normal
+from .ordinal import Ordinal
 from .probit import Probit
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "ClassOutcome",
     "Normal",
     "NumericOutcome",
+    "Ordinal",
     "Outcome",
     "Probit",
 ]

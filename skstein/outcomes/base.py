@@ -46,7 +46,13 @@ class Outcome:
         Names of coordinates behind the coefficients; each is the same for all rows.
     extra_prior : object or None
         Of those: ``log_density`` (m,), ``score`` (m, e) and ``curvature`` (m, e) at ``(m, e)``, and
-        ``sample(rng, m)``.
+        ``sample(rng, m)``. Of coordinates that depend on each other the curvature is (m, e, e).
+    constant : int or None
+        Position in ``extra`` of one that takes the place of an intercept: adding a number to it and
+        to the linear predictor, which is one, changes nothing.
+    reported : bijection or None
+        From ``extra``, which is unconstrained, to what a posterior reports in its place, both of
+        shape (m, e); None where it is the same.
     location_scale : bool
         Whether y may be centred and divided by its standard deviation, with `rescaled_by`.
     has_classes : bool
@@ -64,6 +70,8 @@ class Outcome:
     n_predictors: int = 1
     extra: tuple[str, ...] = ()
     extra_prior: Any = None
+    constant: int | None = None
+    reported: Any = None
     location_scale: bool = False
     has_classes: bool = False
     unit: str = "squared units of y"

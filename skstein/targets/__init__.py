@@ -2,7 +2,7 @@
 
 from ..priors import LogInverseGamma
 from .base import Target, supports
-from .bijections import Affine, Chain, HyperbolicMap
+from .bijections import Affine, Chain, HyperbolicMap, Within
 from .factors import ConjugateFactor, MultivariateNormal
 from .glm import LogisticTarget, ProbitTarget, RegressionTarget, SoftmaxTarget
 from .hierarchical import HierarchicalTarget
@@ -41,6 +41,7 @@ __all__ = [
     "Target",
     "Transformed",
     "Whitened",
+    "Within",
     "laplace_approximation",
     "line_shifts",
     "supports",

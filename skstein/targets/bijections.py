@@ -110,6 +110,41 @@ class Chain:
         return self.outer.push_score(self.inner.forward(z), self.inner.push_score(z, score))
 
 
+class Within:
+    """A bijection of some of the coordinates; the others stay.
+
+    Parameters
+    ----------
+    bijection : bijection
+    where : slice
+    """
+
+    def __init__(self, bijection, where):
+        self.bijection, self.where = bijection, where
+
+    def _changed(self, values, part):
+        values = values.copy()
+        values[:, self.where] = part
+        return values
+
+    def forward(self, z):
+        return self._changed(z, self.bijection.forward(z[:, self.where]))
+
+    def inverse(self, theta):
+        return self._changed(theta, self.bijection.inverse(theta[:, self.where]))
+
+    def log_det(self, z):
+        return self.bijection.log_det(z[:, self.where])
+
+    def pull_score(self, z, score):
+        own = self.bijection.pull_score(z[:, self.where], score[:, self.where])
+        return self._changed(score, own)
+
+    def push_score(self, z, score):
+        own = self.bijection.push_score(z[:, self.where], score[:, self.where])
+        return self._changed(score, own)
+
+
 class HyperbolicMap:
     r"""A monotone map of some coordinates and an affine map of the rest.
 

@@ -293,9 +293,9 @@ class RegressionTarget(Target):
     def _with_extra_curvature(self, hessian, theta):
         """A Hessian, or its diagonal, with the prior's curvature of the further coordinates."""
         if self.outcome.extra:
-            extra = np.arange(self._n_coef, self.dim)
-            where = (extra,) * hessian.ndim
-            hessian[where] += self.outcome.extra_prior.curvature(theta[None, extra])[0]
+            extra = slice(self._n_coef, self.dim)
+            own = self.outcome.extra_prior.curvature(theta[None, extra])[0]
+            hessian[(extra,) * hessian.ndim] += own if own.ndim == hessian.ndim else np.diag(own)
         return hessian
 
     def pointwise_log_likelihood(self, theta):

@@ -72,7 +72,7 @@ ROWS = {
     "skstein._validation": ("sklearn.base", "sklearn.utils", "skstein._warnings"),
     "skstein._warnings": ("sklearn.exceptions",),
     "skstein._callbacks": (),
-    "skstein._classes": (),
+    "skstein._classes": ("sklearn.utils", "skstein._warnings"),
     "skstein._columns": ("skstein._blocks",),
     "skstein._crps": ("skstein._quantiles",),
     "skstein._probe": (),

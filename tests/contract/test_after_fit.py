@@ -14,6 +14,7 @@ from skstein import (
     BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
+    BayesianOrdinalRegression,
     BayesianProbitRegression,
     LatentDirichletAllocation,
     SparseGPRegressor,
@@ -27,6 +28,7 @@ NETWORK = {"hidden_layer_sizes": (3,), "n_networks": 2, "max_iter": 4, "batch_si
 FITS = {
     BayesianLinearRegression: {"inference": "laplace"},
     BayesianLogisticRegression: {"inference": "laplace"},
+    BayesianOrdinalRegression: {"inference": "laplace"},
     BayesianProbitRegression: {"inference": "laplace"},
     BayesianMLPClassifier: NETWORK,
     BayesianMLPRegressor: NETWORK,
@@ -41,6 +43,7 @@ OTHERS = {
     "activation": "tanh",
     "approximation": "fitc",
     "batch_size": 7,
+    "categories": [2, 1, 0],
     "class_weight": {0: 2.0, 1: 3.0},
     "doc_topic_prior": 0.3,
     "dtype": "float64",
@@ -49,6 +52,7 @@ OTHERS = {
     "intercept_prior": "student-t",
     "kernel": RBF(9.0),
     "learning_method": "batch",
+    "link": "probit",
     "max_iter": 3,
     "n_jobs": 2,
     "n_particles": 5,
@@ -153,7 +157,9 @@ def test_a_number_of_draws_is_a_positive_integer(fits, Estimator, n_samples):
             call()
 
 
-@pytest.mark.parametrize("Estimator", [BayesianLogisticRegression, BayesianProbitRegression])
+@pytest.mark.parametrize(
+    "Estimator", [BayesianLogisticRegression, BayesianOrdinalRegression, BayesianProbitRegression]
+)
 def test_labels_that_are_refused_leave_the_classes(Estimator):
     model, X = fitted(Estimator)
     classes, before = model.classes_, model.predict(X)

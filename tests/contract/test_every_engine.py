@@ -19,6 +19,7 @@ from skstein import (
     BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
+    BayesianOrdinalRegression,
 )
 from skstein.inference import ENGINES, FWSS, SVGD, AdaptivePMFVB, Ensemble, KSDThinnedMCMC
 from skstein.kernels import RBF
@@ -28,6 +29,7 @@ from skstein.samplers import SGHMC
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 PROBLEMS = ["regression", "binary", "multiclass"]
+ORDINAL = "ordinal"
 # Of networks with four units, which they fit in milliseconds.
 NETWORK_ENGINES = {
     "ensemble": Ensemble(3, max_iter=30, batch_size=None),
@@ -38,7 +40,7 @@ NETWORK_ENGINES = {
     "svgd": SVGD(3, kernel=RBF("median"), max_iter=10),
     "fwss": FWSS(3, kernel=RBF("median"), max_iter_oracle=10),
 }
-LINEAR_CASES = list(product(PROBLEMS, ENGINES))
+LINEAR_CASES = list(product([*PROBLEMS, ORDINAL], ENGINES))
 CASES = [
     *LINEAR_CASES,
     *product([f"{problem} by networks" for problem in PROBLEMS], NETWORK_ENGINES),
@@ -66,7 +68,8 @@ def make(problem, engine, **params):
         return Estimator((4,), inference=engine, learning_rate_init=0.05, random_state=0, **params)
     if problem == "regression":
         return BayesianLinearRegression(engine, random_state=0, **params)
-    return BayesianLogisticRegression(engine, random_state=0, **params)
+    Estimator = BayesianOrdinalRegression if problem == ORDINAL else BayesianLogisticRegression
+    return Estimator(engine, random_state=0, **params)
 
 
 def data(problem, n=40):
@@ -127,7 +130,7 @@ def test_weight_zero_equals_removal(problem, engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("problem", ["binary", "multiclass"])
+@pytest.mark.parametrize("problem", ["binary", "multiclass", "ordinal"])
 def test_class_weights_equal_repetition(problem, engine, rng):
     X, y = data(problem)
     classes = np.unique(y)

@@ -23,6 +23,7 @@ from skstein import (
     BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
+    BayesianOrdinalRegression,
     BayesianProbitRegression,
 )
 from skstein.inference import (
@@ -40,7 +41,10 @@ from skstein.kernels import RBF
 from skstein.samplers import SGHMC
 
 # Some of the checks' toy data is too small or too separated for an engine, which rightly says so.
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:.*alphabetical order:UserWarning"),
+]
 
 # What these checks ask does not depend on the accuracy of a posterior, nor on its coordinates.
 QUICK = {"one_sided": False}
@@ -54,7 +58,12 @@ SHORT = {
     "ksd-mcmc": KSDThinnedMCMC(20, n_draws=40, max_draws=40, n_warmup=20, **QUICK),
     "laplace": "laplace",
 }
-ESTIMATORS = [BayesianLogisticRegression, BayesianLinearRegression, BayesianProbitRegression]
+ESTIMATORS = [
+    BayesianLogisticRegression,
+    BayesianLinearRegression,
+    BayesianOrdinalRegression,
+    BayesianProbitRegression,
+]
 NETWORKS = [BayesianMLPRegressor, BayesianMLPClassifier]
 # Of three networks with four units, instead of the default configuration, which takes seconds.
 NETWORK_ENGINES = {

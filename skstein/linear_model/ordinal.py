@@ -1,0 +1,177 @@
+"""Ordinal regression: classes that have an order, such as grades."""
+
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._classes import alphabetical_order, classes_in_order, declared_order
+from .._validation import LARGEST, Interval, StrOptions
+from ..outcomes import Ordinal
+from ..outcomes.ordinal import LINKS
+from .classifier import GeneralizedLinearClassifier
+
+
+@dataclass(eq=False, repr=False)
+class BayesianOrdinalRegression(GeneralizedLinearClassifier):
+    """Bayesian regression on ordered classes: proportional odds, or the ordered probit.
+
+    The probability of the k-th class or one below is ``F(cut_points[k] - X @ coef)``, F being the
+    logistic or the normal distribution function: all classes share one set of coefficients, and a
+    positive one moves probability towards the classes at the end. With two classes this is logistic
+    or probit regression, with another prior.
+
+    There is no intercept, whose place the cut points take. The prior of the coefficients is on the
+    scale of the standardised features (``standardize=True``), and that of the cut points is on the
+    class probabilities where these are 0, at the means of the features; everything the estimator
+    reports is on the original scale.
+
+    Parameters
+    ----------
+    inference : str or engine instance, default="mcmc"
+        How the posterior is found: "mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
+        "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
+    link : {"logit", "probit"}, default="logit"
+        Whose distribution function F is: that of the logistic or of the normal distribution.
+    categories : array-like of shape (n_classes,), default=None
+        The classes in their order, also those that no sample has. By default those of an ordered
+        pandas Categorical, else the labels of ``y``, sorted.
+    prior : str or prior instance, default="normal"
+        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
+        "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`.
+    concentration : float, default=1.0
+        Of the Dirichlet prior of the class probabilities at the means of the features (without
+        ``standardize``, where features are 0), from which that of the cut points follows: 1 takes
+        all probabilities for equally likely, and larger numbers expect classes of like size.
+    standardize : bool, default=True
+        Whether to centre the features and divide them by their standard deviations before the
+        priors apply. Otherwise they are taken as they are.
+    factorized : bool, default=False
+        Whether the variances of the priors "adaptive-ridge" and "hierarchical-normal" are a
+        mean-field factor of their own, in closed form, with ``inference="pmfvb"``; they are then
+        part of the posterior. Otherwise they are integrated out, which is the better posterior:
+        mean field understates standard deviations.
+    class_weight : dict, "balanced" or None, default=None
+        Weight of each class, multiplied into the sample weights; ``"balanced"`` gives all classes
+        the same total weight.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the inference; an int makes it reproducible.
+    n_jobs : int, default=None
+        Number of jobs for independent pieces of the inference; the result does not depend on it.
+    verbose : int, default=0
+        If positive, a line is printed for each tenth of the inference.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the posterior of the call before, on the same data: "mcmc"
+        continues its chains and adds to its points, "fwss" keeps the particles and adds those
+        missing to a larger ``n_particles``, the other engines start from the particles.
+
+    Attributes
+    ----------
+    posterior_ : ParticlePosterior
+        Weighted particles of ``(coefficients, cut points)``, in original units; with
+        ``factorized=True`` also the logarithms of the prior's variances, on the scale on which it
+        applies. :doc:`/trust` tells what it says, and whether to believe it.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted as by every classifier; columns of probabilities are in this order.
+    categories_ : ndarray of shape (n_classes,)
+        The classes in their own order.
+    coef_ : ndarray of shape (n_features,)
+        Posterior means of the coefficients, to be read: predictions come from ``posterior_``, and
+        do not follow what is written here.
+    cut_points_ : ndarray of shape (n_classes - 1,)
+        Posterior means of the cut points between neighbours of ``categories_``.
+    coef_std_ : ndarray of shape (n_features,)
+        Posterior standard deviations of the coefficients.
+    cut_points_std_ : ndarray of shape (n_classes - 1,)
+        Posterior standard deviations of the cut points.
+    inference_ : engine instance
+        The engine that was run.
+    n_iter_ : int
+        Number of iterations it made.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has any.
+
+    Warns
+    -----
+    UserWarning
+        If three classes or more are text and nothing says their order.
+
+    See Also
+    --------
+    BayesianLogisticRegression : Classes without an order.
+
+    References
+    ----------
+    P. McCullagh, "Regression models for ordinal data", Journal of the Royal Statistical Society B,
+    1980. M. Betancourt, "Ordinal regression", 2019, has the prior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein import BayesianOrdinalRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> latent = X[:, 0] + rng.logistic(size=200)
+    >>> y = np.array(["low", "mid", "high"])[np.digitize(latent, [-1.0, 1.0])]
+    >>> clf = BayesianOrdinalRegression(categories=["low", "mid", "high"], random_state=0)
+    >>> clf = clf.fit(X, y)
+    >>> clf.predict([[-3.0, 0.0], [0.0, 0.0], [3.0, 0.0]]).tolist()
+    ['low', 'mid', 'high']
+    >>> clf.posterior_.names
+    ('x0', 'x1', 'cut_points[low|mid]', 'cut_points[mid|high]')
+    """
+
+    _parameter_constraints = {
+        **GeneralizedLinearClassifier._parameter_constraints,
+        "link": [StrOptions(set(LINKS))],
+        "categories": ["array-like", None],
+        "concentration": [Interval(Real, 0.01, LARGEST, closed="both")],
+    }
+    del _parameter_constraints["fit_intercept"], _parameter_constraints["intercept_prior"]
+    _instead = {
+        **GeneralizedLinearClassifier._instead,
+        "fit_intercept": "the cut points, which take the place of an intercept",
+        "intercept_prior": "concentration, of the prior of the cut points",
+    }
+    fit_intercept: ClassVar[bool] = False  # type: ignore[misc]  # no parameter here
+    intercept_prior: ClassVar[str] = "normal"  # type: ignore[misc]
+
+    _: KW_ONLY
+    link: str = "logit"
+    categories: Any = None
+    concentration: float = 1.0
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # where classes have no order, as in its checks
+        return tags
+
+    def _validated(self, X, y, further):
+        given = declared_order(self.categories, y)
+        other = given is not None and further and not np.array_equal(given, self.categories_)
+        if other or (further and self._outcome.link is not LINKS[self.link]):
+            raise ValueError(
+                "link and categories of the rows before are those of the whole stream: set them "
+                "back, or begin anew with fit."
+            )
+        self.categories_ = self.categories_ if further else given
+        return super()._validated(X, y, further)
+
+    def _prepared(self, y, sample_weight, classes):
+        order = self.categories_
+        if order is not None:
+            classes = classes_in_order(y, classes, order)
+        prepared = super()._prepared(y, sample_weight, classes)
+        self.categories_ = alphabetical_order(self.classes_) if order is None else order
+        self._outcome = Ordinal(self.categories_, self.link, self.concentration)
+        return prepared
+
+    def _summaries(self, posterior):
+        p = self.n_features_in_
+        cuts = slice(p, p + len(self.classes_) - 1)
+        mean, std = posterior.mean(), posterior.std()
+        named = {"coef_": mean[:p], "coef_std_": std[:p]}
+        return {**named, "cut_points_": mean[cuts], "cut_points_std_": std[cuts]}
