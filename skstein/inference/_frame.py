@@ -86,6 +86,9 @@ def find_frame(target):
     try:
         scanned = target.scanned(surrogate) if supports(target, "scanned") else target
         one_sided = np.flatnonzero(np.abs(line_shifts(scanned, laplace)) > SHIFT)
+        if supports(target, "straightened"):
+            straight = target.straightened(surrogate)
+            return replace(plain, bijection=straight or gaussian, one_sided=one_sided)
         if len(one_sided):
             bijection = OneSided(scanned, laplace, one_sided, surrogate).bijection
             return replace(plain, bijection=bijection, one_sided=one_sided)

@@ -95,6 +95,7 @@ class Target:
     hessian_diagonal: Any = None
     conditional: Any = None
     scanned: Any = None
+    straightened: Any = None
     log_prior: Any = None
     log_likelihood: Any = None
     sample_prior: Any = None
