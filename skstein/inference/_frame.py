@@ -34,8 +34,6 @@ class Frame:
     mode : ndarray of shape (dim,)
     one_sided : ndarray of int
         Coordinates that a line scan found one-sided.
-    curved : bool
-        Whether the coordinates follow heavy tails, and bend all directions to do so.
     other_mass : float
         Of a mode far off, relative to that of this one; 0 where none was found.
     """
@@ -44,7 +42,6 @@ class Frame:
     gaussian: Bijection
     mode: np.ndarray
     one_sided: np.ndarray
-    curved: bool = False
     other_mass: float = 0.0
 
 

@@ -73,9 +73,6 @@ class Target:
     start : bijection or None
         ``start.forward`` of a standard normal draw is where engines start; None is the standard
         normal itself.
-    curved : bool
-        Whether the coordinates bend all directions, as those that follow heavy tails do: few
-        particles do not hold moments there.
     """
 
     dim: int
@@ -88,7 +85,6 @@ class Target:
     whitened: bool = False
     bijection: Bijection | None = None
     start: Bijection | None = None
-    curved: bool = False
 
     score: Any = None
     hessian: Any = None

@@ -76,8 +76,8 @@ class QuantileMap:
 class NoiseMap:
     r"""From standard normal coordinates to coefficients and the logarithm of a noise variance.
 
-    With the Gram matrix in units of the prior's scales D, :math:`D G D = U \Lambda U'`, coefficients
-    :math:`b` about which sums of squares are taken, and :math:`u = U' D X'W(y - X b)`,
+    With the Gram matrix in units of the prior's scales D, :math:`D G D = U \Lambda U'`,
+    coefficients :math:`b` about which sums of squares are taken, :math:`u = U' D X'W(y - X b)` and
     :math:`p = U' D^{-1} b`,
 
     .. math::
