@@ -116,7 +116,8 @@ def follow_tails(target, frame, calibrated):
     n_chains, n_warmup, n_draws = _LOOK
     start = rng.standard_normal((_N_CHAINS, target.dim))
     draws = _chains(working, start[:n_chains], n_warmup, n_draws, rng)
-    if not draws.std(axis=(0, 1)).mean() > (_MAX_SPREAD if calibrated else _MAX_SPREAD_OF_CHAINS):
+    spread = np.sqrt(np.mean(draws**2, axis=(0, 1))).mean()  # about the mode
+    if not spread > (_MAX_SPREAD if calibrated else _MAX_SPREAD_OF_CHAINS):
         return frame, None
     draws = _chains(working, start, _N_WARMUP[0], _N_DRAWS[0], rng)
     funnel, last = fit_funnel(np.concatenate(draws)), draws[:, -1]
