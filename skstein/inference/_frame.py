@@ -1,7 +1,8 @@
 """The coordinates that engines work in: those of the Gaussian at the mode.
 
-Where a line scan finds one-sided coordinates they are straightened too. What stands in the way, a
-mode that is not found or coordinates too many, is warned of.
+Where a line scan finds one-sided coordinates they are straightened too; a target may have better
+coordinates of its own. What stands in the way, a mode that is not found or coordinates too many, is
+warned of.
 """
 
 from dataclasses import dataclass, replace

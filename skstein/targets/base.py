@@ -43,9 +43,10 @@ class Target:
 
     A subclass sets ``dim`` and writes ``log_likelihood`` and ``log_prior`` (or ``log_density``),
     and whatever of the optional parts it can: ``score``, ``hessian``, ``conditional``
-    (and ``scanned``, the target about the mode of that), ``sample_prior``,
-    ``pointwise_log_likelihood``, ``take``. Engines start from a standard normal where there is no
-    ``start``. What an engine asks for is in `skstein.protocols.WorkingTarget`.
+    (and ``scanned``, the target about the mode of that, and ``straightened``, coordinates in which
+    that is standard normal), ``sample_prior``, ``pointwise_log_likelihood``, ``take``. Engines
+    start from a standard normal where there is no ``start``. What an engine asks for is in
+    `skstein.protocols.WorkingTarget`.
 
     Attributes
     ----------
