@@ -42,9 +42,9 @@ class SteinPoints(Engine):
         What the next point minimises: ``k0(x, x) / 2 + sum_i k0(x_i, x)``, the discrepancy of all
         points, or the sum alone.
     candidates : {"chain", "gaussian", "nelder-mead"}, default="chain"
-        Where candidates come from: Hamiltonian Monte Carlo, which goes on between the points; the
-        Gaussian start; or the Gaussian start and a Nelder-Mead search from the best of them, for a
-        handful of coordinates.
+        Where candidates come from: Hamiltonian Monte Carlo, which goes on between the points, and
+        to whose moments all points are moved at the end; the Gaussian start; or the Gaussian start
+        and a Nelder-Mead search from the best of them, for a handful of coordinates.
     n_candidates : int, default=8
         Candidates for each point; with "nelder-mead" also the most evaluations of its search, in
         units of the dimension.
