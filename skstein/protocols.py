@@ -85,8 +85,6 @@ class WorkingTarget(Protocol):
         The same model of rows kept back for validation.
     whitened : bool
         Whether the scale of every coordinate is about 1.
-    curved : bool
-        Whether the coordinates follow heavy tails, so that the score is far from linear in them.
     bijection : Bijection or None
         From these coordinates to the model's own; None where they are these. An engine that takes
         in more rows later keeps it.
@@ -105,7 +103,6 @@ class WorkingTarget(Protocol):
     batch_size: int | None
     held_out: Any
     whitened: bool
-    curved: bool
     bijection: Bijection | None
     start: Bijection | None
 

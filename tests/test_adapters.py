@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 
 from skstein import LogDensity
+from skstein.inference._frame import find_frame
 from skstein.priors import Normal
 from skstein.targets import (
     Affine,
@@ -75,8 +76,17 @@ def funnel(rng):
     )
 
 
+def few_rows(rng, n=2, p=DIM - 2):
+    X = rng.normal(size=(n, p))
+    return LinearTarget(X, X @ rng.normal(size=p) + rng.normal(size=n))
+
+
+def noise(rng):
+    return find_frame(few_rows(rng)).bijection
+
+
 every_bijection = pytest.mark.parametrize(
-    "make", [affine, sparse_affine, hyperbolic, chain, funnel]
+    "make", [affine, sparse_affine, hyperbolic, chain, funnel, noise]
 )
 with_hessian = pytest.mark.parametrize("make", [affine, sparse_affine, hyperbolic])
 
@@ -160,6 +170,14 @@ def test_a_hyperbolic_map_is_monotone_with_the_slopes_it_promises(rng):
 def test_bijections_pickle(make, rng):
     bijection, z = make(rng), rng.normal(size=(3, DIM))
     assert_array_equal(pickle.loads(pickle.dumps(bijection)).forward(z), bijection.forward(z))
+
+
+@pytest.mark.parametrize(("n", "p"), [(1, 1), (3, 6), (8, 5), (200, 5)])
+def test_a_linear_regression_is_standard_normal_in_its_own_coordinates(n, p, rng):
+    target = few_rows(rng, n, p)
+    bijection, z = find_frame(target).bijection, 2 * rng.normal(size=(50, target.dim))
+    excess = Transformed(target, bijection).log_density(z) + 0.5 * np.sum(z**2, axis=1)
+    assert np.ptp(excess) < 0.05
 
 
 # Transformed targets.

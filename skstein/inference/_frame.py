@@ -1,7 +1,8 @@
 """The coordinates that engines work in: those of the Gaussian at the mode.
 
-Where a line scan finds one-sided coordinates they are straightened too. What stands in the way, a
-mode that is not found or coordinates too many, is warned of.
+Where a line scan finds one-sided coordinates they are straightened too; a target may have better
+coordinates of its own. What stands in the way, a mode that is not found or coordinates too many, is
+warned of.
 """
 
 from dataclasses import dataclass, replace
@@ -34,8 +35,6 @@ class Frame:
     mode : ndarray of shape (dim,)
     one_sided : ndarray of int
         Coordinates that a line scan found one-sided.
-    curved : bool
-        Whether the coordinates follow heavy tails, and bend all directions to do so.
     other_mass : float
         Of a mode far off, relative to that of this one; 0 where none was found.
     """
@@ -44,7 +43,6 @@ class Frame:
     gaussian: Bijection
     mode: np.ndarray
     one_sided: np.ndarray
-    curved: bool = False
     other_mass: float = 0.0
 
 
@@ -86,6 +84,9 @@ def find_frame(target):
     try:
         scanned = target.scanned(surrogate) if supports(target, "scanned") else target
         one_sided = np.flatnonzero(np.abs(line_shifts(scanned, laplace)) > SHIFT)
+        if supports(target, "straightened"):
+            straight = target.straightened(surrogate)
+            return replace(plain, bijection=straight or gaussian, one_sided=one_sided)
         if len(one_sided):
             bijection = OneSided(scanned, laplace, one_sided, surrogate).bijection
             return replace(plain, bijection=bijection, one_sided=one_sided)

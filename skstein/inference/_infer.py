@@ -168,7 +168,7 @@ def approximate(target, engine, rng, map, progress, init=None):
         frame = find_frame(target) if engine.gaussian and supports(target, "score") else None
         pilot, near = None, engine.stays_near_start(target)
         if frame is not None and engine.curved and engine.whiten and engine.one_sided:
-            frame, pilot = follow_tails(target, frame, near)
+            frame, pilot = follow_tails(target, frame, engine.calibrated)
         coordinates, working = _wrap(target, engine, frame)
         if init is not None and coordinates is not None:
             init = coordinates.inverse(init)
@@ -179,6 +179,8 @@ def approximate(target, engine, rng, map, progress, init=None):
         callback = _in_own_coordinates(progress, coordinates, target.names)
         progress.begin()
         posterior = engine.run(working, rng, init=init, map=map, callback=callback)
+        if pilot is not None and engine.calibrated:
+            posterior = pilot.calibrated(posterior, working)
         # On rows, an engine that finds its own coordinates knows what it can afford.
         if engine.gaussian or target.n_rows is None:
             _score(posterior, working, target, most_scored(engine))
@@ -198,8 +200,7 @@ def approximate(target, engine, rng, map, progress, init=None):
             start = None
             if near and (init is None or previous is not None):
                 start = StartDraws(working, rng.spawn(1)[0])
-            # Other engines see more of the posterior than a pilot.
-            judge(posterior, target, engine, frame, start, pilot if near else None)
+            judge(posterior, target, engine, frame, start, pilot)
     return posterior
 
 
@@ -312,7 +313,7 @@ def _wrap(target, engine: Engine, frame) -> tuple[Bijection | None, WorkingTarge
     if not engine.whiten:
         return None, Transformed(target, None, start=frame.gaussian)
     coordinates = frame.bijection if engine.one_sided else frame.gaussian
-    return coordinates, Transformed(target, coordinates, curved=frame.curved)
+    return coordinates, Transformed(target, coordinates)
 
 
 def _bring_back(posterior, coordinates, names):

@@ -7,17 +7,25 @@ densities, at draws of that Gaussian, at their mirror images and twice as far ou
 may be. If it may, chains are run; if they spread much further than the Gaussian, a `FunnelMap` is
 fitted to them, chains go on in its coordinates, where they move fast, and it is fitted again. In
 these coordinates the posterior is close to normal, and every engine works unchanged.
+
+What is left of the tails is enough to mislead engines whose particles meet Stein's identities: a
+few particles hold nothing of a tail, and so are too narrow where the identities hold. The chains
+know better, and their particles are moved by the little that gives them the chains' covariance and
+margins.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 
 from ..diagnostics import ess, split_rhat
 from ..samplers import HMC
 from ..targets import Transformed
 from ..targets.bijections import Chain, FunnelMap
+from ..thinning.moments import recalibrated
 
 # Ordinary posteriors, skewed ones among them, keep below these, but for some that rows can almost
 # separate. What is above is looked at by chains, which cost as much as an engine does.
@@ -34,19 +42,21 @@ _LOOK = 16, 50, 30  # chains, warm-up and draws that tell how far the posterior 
 _N_CHAINS = 32
 _N_WARMUP = 100, 50  # of chains before the map and after it
 _N_DRAWS = 50, 150
+_MOST_ROUNDS = 4  # of draws after the map
 _MOST_MAPS = 3  # one in the other
 _LEAST_GAIN = 0.02  # nats of a draw, for a further map
-_MAX_RHAT = 1.2  # of the second pilot
+_MAX_RHAT = 1.05  # of the draws after the map
+_LEAST_ESS = 400
 
 
 @dataclass
 class Pilot:
-    """Draws of chains, by which coordinates are found and particles are judged.
+    """Draws of chains, by which coordinates are found and particles are set right.
 
     Attributes
     ----------
     draws : ndarray of shape (m, dim)
-        In the target's own coordinates.
+        In the coordinates that were found.
     ess : float
         The smallest effective sample size of a coordinate.
     rhat : float
@@ -59,18 +69,38 @@ class Pilot:
 
     @property
     def mixed(self):
-        return self.rhat <= _MAX_RHAT
+        return self.rhat <= _MAX_RHAT and self.ess >= _LEAST_ESS
+
+    def calibrated(self, posterior, target):
+        """A posterior in the same coordinates, with the covariance and the margins of the draws.
+
+        Where that would lead out of the support of the ``target`` it stays as it is.
+        """
+        weights, points = posterior.weights, posterior.particles
+        with suppress(LinAlgError):  # too few particles have no covariance
+            mean, covariance = self.draws.mean(axis=0), np.cov(self.draws.T)
+            points = recalibrated(points, mean, covariance, weights)
+        order = np.argsort(points, axis=0)
+        sorted_weights = weights[order]
+        levels = np.cumsum(sorted_weights, axis=0) - 0.5 * sorted_weights
+        known = (np.arange(len(self.draws)) + 0.5) / len(self.draws)
+        for j, margin in enumerate(np.sort(self.draws, axis=0).T):
+            points[order[:, j], j] = np.interp(levels[:, j], known, margin)
+        value = target.log_density(points)
+        if np.isfinite(value).all():
+            posterior.particles, posterior.log_densities, posterior.scores = points, value, None
+        return posterior
 
 
-def follow_tails(target, frame, near):
+def follow_tails(target, frame, calibrated):
     """The frame, in coordinates that follow heavy tails where there are some.
 
     Parameters
     ----------
     target : Target
     frame : Frame
-    near : bool
-        Whether the coordinates are for an engine that stays near its start.
+    calibrated : bool
+        Whether the chains set particles right, and not only find coordinates.
 
     Returns
     -------
@@ -85,18 +115,15 @@ def follow_tails(target, frame, near):
     rng = np.random.default_rng(0)  # coordinates that chains go on in must not change with the seed
     n_chains, n_warmup, n_draws = _LOOK
     start = rng.standard_normal((_N_CHAINS, target.dim))
-    _, draws, _ = _chains(working, start[:n_chains], n_warmup, n_draws, rng)
-    if not draws.std(axis=0).mean() > (_MAX_SPREAD if near else _MAX_SPREAD_OF_CHAINS):
+    draws = _chains(working, start[:n_chains], n_warmup, n_draws, rng)
+    spread = np.sqrt(np.mean(draws**2, axis=(0, 1))).mean()  # about the mode
+    if not spread > (_MAX_SPREAD if calibrated else _MAX_SPREAD_OF_CHAINS):
         return frame, None
-    last, draws, _ = _chains(working, start, _N_WARMUP[0], _N_DRAWS[0], rng)
-    funnel = fit_funnel(draws)
+    draws = _chains(working, start, _N_WARMUP[0], _N_DRAWS[0], rng)
+    funnel, last = fit_funnel(np.concatenate(draws)), draws[:, -1]
     mapped = Transformed(working, funnel)
-    _, draws, chains = _chains(mapped, funnel.inverse(last), _N_WARMUP[1], _N_DRAWS[1], rng)
-    there = funnel.forward(draws)
-    pilot = Pilot(
-        frame.bijection.forward(there), float(ess(chains).min()), float(split_rhat(chains).max())
-    )
-    bijection = frame.bijection
+    pilot = _second_pilot(mapped, funnel.inverse(last), rng)
+    bijection, there = frame.bijection, funnel.forward(pilot.draws)
     for layer in range(_MOST_MAPS):
         funnel = fit_funnel(there)
         z = funnel.inverse(there)
@@ -104,7 +131,7 @@ def follow_tails(target, frame, near):
         if layer and gain < _LEAST_GAIN:
             break
         bijection, there = Chain(bijection, funnel), z
-    return replace(frame, bijection=bijection, curved=True), pilot
+    return replace(frame, bijection=bijection), replace(pilot, draws=there)
 
 
 def _suspicious(working):
@@ -123,11 +150,24 @@ def _suspicious(working):
 
 
 def _chains(target, start, n_warmup, n_draws, rng):
-    """Last states, draws one below the other, and draws by chains, from states to start at."""
+    """Draws (n_chains, n_draws, dim) of chains from states to start at."""
     sampler = HMC()
     warm = sampler.warm_up(target, n_warmup, start, rng)
-    _, draws, _, _ = sampler.draw(target, n_draws, warm)
-    return draws[:, -1], draws.reshape(-1, target.dim), draws
+    return sampler.draw(target, n_draws, warm)[1]
+
+
+def _second_pilot(target, start, rng):
+    """Chains in coordinates in which they move fast, until they tell margins."""
+    sampler, draws = HMC(), []
+    chains = sampler.warm_up(target, _N_WARMUP[1], start, rng)
+    for _ in range(_MOST_ROUNDS):
+        draws.append(sampler.draw(target, _N_DRAWS[1], chains)[1])
+        found = np.concatenate(draws, axis=1)
+        rhat, least = float(split_rhat(found).max()), float(ess(found).min())
+        pilot = Pilot(np.concatenate(found), least, rhat)
+        if pilot.mixed:
+            break
+    return pilot
 
 
 def fit_funnel(draws):

@@ -48,6 +48,9 @@ class Engine(BaseEstimator):
         Whether one-sided coordinates are straightened first.
     curved : bool
         Whether coordinates are bent to follow heavy tails, for an engine that is lost in them.
+    calibrated : bool
+        Whether there the particles are moved to the margins of the chains that found the
+        coordinates, for an engine that sees less of the tails than these.
     batch_size : int or None
         Rows in a minibatch; None for all.
     minibatch : {"control-variate", "plain"} or None
@@ -79,6 +82,7 @@ class Engine(BaseEstimator):
     whiten: bool = True
     one_sided: bool = True
     curved: bool = False
+    calibrated: bool = False
     batch_size: int | str | None = None
     minibatch: Any = "control-variate"
     control_variate: int = 1
@@ -205,20 +209,11 @@ def as_engine(engine):
     return engine if isinstance(engine, Engine) else Foreign(engine)
 
 
-def automatic(n_particles, dim, least=150, cap=500, per_coordinate=2):
+def automatic(n_particles, dim, least=150, cap=500):
     """The number of particles that "auto" stands for: ``max(least, 2 dim)``, at most ``cap``."""
     if not isinstance(n_particles, str):
         return int(n_particles)
-    return min(max(least, per_coordinate * dim), cap)
-
-
-def moved(n_particles, target, least=150):
-    """As `automatic`, of particles that move until moments of theirs are right.
-
-    There are ``d (d + 3) / 2`` of these, and where the score is far from linear too few particles
-    for them drift off.
-    """
-    return automatic(n_particles, target.dim, least, per_coordinate=10 if target.curved else 2)
+    return min(max(least, 2 * dim), cap)
 
 
 def starting_particles(target, rng, m, init):

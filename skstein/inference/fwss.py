@@ -27,7 +27,6 @@ from .base import (
     Engine,
     Rounds,
     automatic,
-    moved,
     require_finite,
     starting_particles,
 )
@@ -43,8 +42,7 @@ class FWSS(Engine):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        ``max(150, 2 dim)``, at most 500, for "auto", or ``max(150, 10 dim)`` in coordinates that
-        follow heavy tails. Fewer than ``dim`` cannot carry the variance.
+        ``max(150, 2 dim)``, at most 500, for "auto". Fewer than ``dim`` cannot carry the variance.
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.
     init : {"laplace", "map", "prior", "svgd"}, default="laplace"
@@ -137,7 +135,7 @@ class FWSS(Engine):
     one_sided: bool = True
 
     continues = True
-    curved = True
+    curved = calibrated = True
 
     @property
     def requires(self):
@@ -147,12 +145,11 @@ class FWSS(Engine):
         return True
 
     def n_rounds(self, target):
-        # With heavy tails, which the target given here does not tell of.
-        n = automatic(self.n_particles, target.dim, per_coordinate=10)
+        n = automatic(self.n_particles, target.dim)
         return n * (1 + self.n_sweeps)
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        n, kept = moved(self.n_particles, target), 0
+        n, kept = automatic(self.n_particles, target.dim), 0
         if isinstance(init, ParticlePosterior):
             init, kept = init.particles, len(init)
             if kept > n:

@@ -104,7 +104,7 @@ class LazyFWSS(Engine):
     whiten: bool = True
     one_sided: bool = True
 
-    curved = True
+    curved = calibrated = True
 
     def stays_near_start(self, target):
         return True

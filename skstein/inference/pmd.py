@@ -160,7 +160,7 @@ class PMD(Engine):
     one_sided: bool = True
 
     needs_gaussian = True
-    curved = True
+    curved = calibrated = True
 
     @property
     def requires(self):

@@ -2,8 +2,9 @@
 
 The next point minimises the kernel Stein discrepancy together with those chosen ("greedy"), or the
 Stein kernel's mean over them ("herding", kernel herding in the Stein kernel's own space, where the
-target's embedding is zero). Differs from the papers in the coordinates, which `infer` whitens, and
-in the kernel's scale, which grows with the dimension.
+target's embedding is zero). Differs from the papers in the coordinates, which `infer` whitens, in
+the kernel's scale, which grows with the dimension, and in a last move of all points to the moments
+that the candidates' chains tell: points of a small discrepancy are some per cent too narrow.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -18,6 +19,7 @@ from ..diagnostics import split_rhat
 from ..kernels import IMQ, Kernel
 from ..posterior import ParticlePosterior
 from ..samplers import HMC
+from ._zero_variance import moved_to_moments
 from .base import COORDINATES, N_PARTICLES, Engine, Rounds, automatic, divergences, require_finite
 
 _N_CHAINS = 4
@@ -40,9 +42,9 @@ class SteinPoints(Engine):
         What the next point minimises: ``k0(x, x) / 2 + sum_i k0(x_i, x)``, the discrepancy of all
         points, or the sum alone.
     candidates : {"chain", "gaussian", "nelder-mead"}, default="chain"
-        Where candidates come from: Hamiltonian Monte Carlo, which goes on between the points; the
-        Gaussian start; or the Gaussian start and a Nelder-Mead search from the best of them, for a
-        handful of coordinates.
+        Where candidates come from: Hamiltonian Monte Carlo, which goes on between the points, and
+        to whose moments all points are moved at the end; the Gaussian start; or the Gaussian start
+        and a Nelder-Mead search from the best of them, for a handful of coordinates.
     n_candidates : int, default=8
         Candidates for each point; with "nelder-mead" also the most evaluations of its search, in
         units of the dimension.
@@ -77,6 +79,7 @@ class SteinPoints(Engine):
     }
     minibatch = None
     needs_gaussian = True
+    curved = calibrated = True
 
     n_particles: int | str = "auto"
     _: KW_ONLY
@@ -98,7 +101,7 @@ class SteinPoints(Engine):
     def run(self, target, rng, *, init=None, map=map, callback=None):
         n = automatic(self.n_particles, target.dim, least=200)
         theta, scores = np.empty((n, target.dim)), np.empty((n, target.dim))
-        chains, draws = None, []
+        chains, drawn = None, []
         if self.candidates == "chain":
             chains = self._chains(target, rng, init)
         own = 0.5 if self.selection == "greedy" else 0.0
@@ -109,7 +112,7 @@ class SteinPoints(Engine):
 
         rounds = Rounds(n, current, callback)
         for iteration in range(1, n + 1):
-            points, their_scores = self._propose(target, rng, chains, draws)
+            points, their_scores = self._propose(target, rng, chains, drawn)
             require_finite(their_scores, "the score", iteration, rounds.history)
             if kernel is None:
                 kernel = (IMQ() if self.kernel is None else self.kernel).fixed(points)
@@ -134,7 +137,13 @@ class SteinPoints(Engine):
         posterior = current()
         posterior.history, posterior.n_iter = rounds.history.arrays(), iteration
         if chains is not None:
-            self._judge_chains(posterior, chains, np.concatenate(draws, axis=1))
+            draws, scores = (np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True))
+            self._judge_chains(posterior, chains, draws)
+            if posterior.converged:
+                flat = (draws.reshape(-1, target.dim), scores.reshape(-1, target.dim))
+                moved = moved_to_moments(posterior.particles, target, *flat)
+                if moved is not None:
+                    posterior.particles, posterior.scores = moved, None
         return posterior
 
     def _judge_chains(self, posterior, chains, draws):
@@ -162,14 +171,14 @@ class SteinPoints(Engine):
             start = np.resize(init, start.shape)
         return HMC().warm_up(target, self.n_warmup, start, rng)
 
-    def _propose(self, target, rng, chains, draws):
-        """Candidates and their scores; those of chains are added to ``draws``."""
+    def _propose(self, target, rng, chains, drawn):
+        """Candidates and their scores; those of chains are added to ``drawn``."""
         if chains is None:
             points = target.sample_start(rng, self.n_candidates)
             return points, target.score(points)
         n_draws = -(-self.n_candidates // _N_CHAINS)
         _, points, scores, _ = HMC().draw(target, n_draws, chains)
-        draws.append(points)
+        drawn.append((points, scores))
         return points.reshape(-1, target.dim), scores.reshape(-1, target.dim)
 
     def _searched(self, target, objective, x, sx):

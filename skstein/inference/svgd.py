@@ -21,9 +21,9 @@ from .base import (
     N_PARTICLES,
     Engine,
     Rounds,
+    automatic,
     draw_rows,
     in_chunks,
-    moved,
     require_finite,
     starting_particles,
 )
@@ -38,8 +38,7 @@ class SVGD(Engine):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        ``max(200, 2 dim)``, at most 500, for "auto", or ``max(200, 10 dim)`` in coordinates that
-        follow heavy tails. Fewer than ``dim`` cannot carry the variance.
+        ``max(200, 2 dim)``, at most 500, for "auto". Fewer than ``dim`` cannot carry the variance.
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.
     max_iter : int, default=100
@@ -83,7 +82,7 @@ class SVGD(Engine):
     whiten: bool = True
     one_sided: bool = True
 
-    curved = True
+    curved = calibrated = True
 
     def stays_near_start(self, target):
         return True
@@ -92,7 +91,7 @@ class SVGD(Engine):
         return self.max_iter
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        m = moved(self.n_particles, target, least=200)
+        m = automatic(self.n_particles, target.dim, least=200)
         theta = starting_particles(target, rng, m, init)
         kernel = RBF() + Linear() if self.kernel is None else self.kernel
         adam = Adam(self.learning_rate, self.max_iter)

@@ -43,9 +43,10 @@ class Target:
 
     A subclass sets ``dim`` and writes ``log_likelihood`` and ``log_prior`` (or ``log_density``),
     and whatever of the optional parts it can: ``score``, ``hessian``, ``conditional``
-    (and ``scanned``, the target about the mode of that), ``sample_prior``,
-    ``pointwise_log_likelihood``, ``take``. Engines start from a standard normal where there is no
-    ``start``. What an engine asks for is in `skstein.protocols.WorkingTarget`.
+    (and ``scanned``, the target about the mode of that, and ``straightened``, coordinates in which
+    that is standard normal), ``sample_prior``, ``pointwise_log_likelihood``, ``take``. Engines
+    start from a standard normal where there is no ``start``. What an engine asks for is in
+    `skstein.protocols.WorkingTarget`.
 
     Attributes
     ----------
@@ -73,9 +74,6 @@ class Target:
     start : bijection or None
         ``start.forward`` of a standard normal draw is where engines start; None is the standard
         normal itself.
-    curved : bool
-        Whether the coordinates bend all directions, as those that follow heavy tails do: few
-        particles do not hold moments there.
     """
 
     dim: int
@@ -88,13 +86,13 @@ class Target:
     whitened: bool = False
     bijection: Bijection | None = None
     start: Bijection | None = None
-    curved: bool = False
 
     score: Any = None
     hessian: Any = None
     hessian_diagonal: Any = None
     conditional: Any = None
     scanned: Any = None
+    straightened: Any = None
     log_prior: Any = None
     log_likelihood: Any = None
     sample_prior: Any = None

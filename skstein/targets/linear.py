@@ -9,6 +9,7 @@ from .. import outcomes
 from .._blocks import row_blocks
 from .factors import ConjugateFactor, MultivariateNormal
 from .glm import RegressionTarget
+from .noise_map import NoiseMap
 
 _GRAM_UP_TO = 2000  # columns
 
@@ -164,6 +165,33 @@ class LinearTarget(RegressionTarget):
         twin = copy.copy(self)
         twin.outcome = surrogate.outcome
         return twin
+
+    def straightened(self, surrogate):
+        """Coordinates in which a regression with normal priors is standard normal.
+
+        Parameters
+        ----------
+        surrogate : LinearTarget
+            This regression with such priors: its `conditional`.
+
+        Returns
+        -------
+        bijection or None
+            None where the Gram matrix is not formed.
+        """
+        if self._gram is None:
+            return None
+        scale = surrogate._prior_precision_diagonal(np.ones(self.dim)) ** -0.5
+        return NoiseMap(
+            self.outcome.extra_prior.log_density,
+            self._total_weight,
+            self._rss,
+            self._gram,
+            self._moment,
+            self._center,
+            scale,
+            self.initial[-1],
+        )
 
     def _sufficient(self, theta, rows):
         """Total weight, residual sum of squares (m,) and residual moment (m, n_columns)."""

@@ -22,17 +22,12 @@ class Transformed(Wrapper):
     start : bijection or None
         ``start.forward`` of a standard normal draw is where engines start, an approximation of the
         posterior in these coordinates; None is the standard normal itself.
-    curved : bool, default=False
-        Whether the coordinates bend all directions.
     """
 
     bijection: Any  # may have `pull_hessian` too
 
-    def __init__(
-        self, target, bijection: Bijection | None, start: Bijection | None = None, curved=False
-    ):
+    def __init__(self, target, bijection: Bijection | None, start: Bijection | None = None):
         super().__init__(target)
-        self.curved = curved
         self.bijection, self.start, self.whitened = bijection, start, bijection is not None
         self.stochastic, self.batch_size = target.stochastic, target.batch_size
         self.n_weightless = target.n_weightless

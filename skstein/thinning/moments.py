@@ -73,8 +73,8 @@ class StreamMoments:
             ) from None
 
 
-def recalibrated(points, mean, covariance):
-    """``points`` (n, d) moved to have this mean and covariance.
+def recalibrated(points, mean, covariance, weights=None):
+    """``points`` (n, d), of these ``weights``, moved to have this mean and covariance.
 
     Raises
     ------
@@ -84,8 +84,8 @@ def recalibrated(points, mean, covariance):
     if not np.isfinite(covariance).all():
         raise np.linalg.LinAlgError
     root = np.linalg.cholesky(covariance)
-    z = np.linalg.solve(root, (points - points.mean(axis=0)).T).T
-    values, vectors = eigh(z.T @ z / len(z))
+    z = np.linalg.solve(root, (points - np.average(points, axis=0, weights=weights)).T).T
+    values, vectors = eigh(z.T @ z / len(z) if weights is None else (z.T * weights) @ z)
     if not values[0] > 1e-12 * values[-1]:
         raise np.linalg.LinAlgError
     return mean + z @ (vectors / np.sqrt(values)) @ vectors.T @ root.T

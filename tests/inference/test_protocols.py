@@ -48,7 +48,7 @@ class PlainTarget:
 
     dim, names, factors = 2, ("a", "b"), (np.arange(2),)
     n_rows, n_weightless, stochastic, batch_size, held_out = None, 0, False, None, None
-    whitened, curved, bijection, start = True, False, None, Shift()
+    whitened, bijection, start = True, None, Shift()
 
     def log_density(self, theta):
         return -0.5 * np.sum((theta - MEAN) ** 2, axis=1)

@@ -17,9 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 from skstein import LogDensity, infer
 from skstein.diagnostics import ess, split_rhat
 from skstein.inference import ENGINES, LaplaceDraws
-from skstein.priors import Normal
+from skstein.priors import HalfStudentT, Normal
 from skstein.samplers import HMC
-from skstein.targets import LogisticTarget, OneSided, laplace_approximation
+from skstein.targets import LinearTarget, LogisticTarget, OneSided, laplace_approximation
 
 MISS = 0.2  # posterior standard deviations, root mean square over coordinates
 
@@ -196,7 +196,7 @@ def funnel(dim):
     return LogDensity(log_density, score=score, dim=dim)
 
 
-@pytest.mark.parametrize("engine", ["pmd", "fwss", "svgd"])
+@pytest.mark.parametrize("engine", ["pmd", "fwss", "svgd", "stein-points"])
 def test_a_funnel_is_followed(engine, seed):
     """Against exact draws, whose quantiles are known to .02 standard deviations."""
     dim, rng = 6, np.random.default_rng(seed)
@@ -208,6 +208,33 @@ def test_a_funnel_is_followed(engine, seed):
     miss = (posterior.quantile([0.1, 0.9]) - tenths) / truth.std(axis=0)
     assert np.sqrt(np.mean(miss**2)) < MISS
     assert np.abs(posterior.mean() / truth.std(axis=0)).max() < MISS
+
+
+@pytest.mark.parametrize("engine", ["pmd", "fwss", "svgd", "stein-points"])
+@pytest.mark.parametrize(("n", "p"), [(8, 5), (12, 20)])
+def test_noise_that_few_rows_leave_open_is_followed(engine, n, p, seed):
+    """Against quadrature over the noise, given which coefficients are normal."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    y = X @ rng.normal(size=p) + rng.normal(size=n)
+    target = LinearTarget(X, y, prior=Normal(1.0), intercept_prior=Normal(1.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        posterior = infer(target, engine, random_state=seed)
+
+    Z = np.column_stack([np.ones(n), X])
+    log_v, gram = np.linspace(-16.0, 8.0, 1000), Z @ Z.T
+    log_p, mean, square = [], [], []
+    for v, log_prior in zip(np.exp(log_v), HalfStudentT().log_density(log_v[:, None]), strict=True):
+        inverse = np.linalg.inv(gram + v * np.eye(n))
+        log_p.append(log_prior - 0.5 * (y @ inverse @ y - np.linalg.slogdet(inverse)[1]))
+        mean.append(Z.T @ inverse @ y)
+        square.append(mean[-1] ** 2 + 1.0 - np.einsum("ij,ik,kj->j", Z, inverse, Z))
+    weights = softmax(log_p)
+    mean = weights @ np.array(mean)
+    sd = np.sqrt(weights @ np.array(square) - mean**2)
+    assert np.abs((posterior.mean()[:-1] - mean) / sd).max() < 0.15
+    assert np.abs(np.log(posterior.std()[:-1] / sd)).max() < 0.25
 
 
 def two_modes(dim, apart, minor):
