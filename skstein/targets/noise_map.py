@@ -110,7 +110,7 @@ class NoiseMap:
         values, self._basis = np.linalg.eigh(scale[:, None] * gram * scale)
         self._values = np.maximum(values, 0.0)
         self._center, self._scale = center, scale
-        # As Cauchy and Schwarz have it: where there is no eigenvalue there is no moment but rounding.
+        # By Cauchy and Schwarz: where there is no eigenvalue, a moment is rounding alone.
         most = np.sqrt(self._values * max(rss, 0.0))
         self._pull = np.clip((scale * moment) @ self._basis, -most, most)
         self._prior = (center / scale) @ self._basis
