@@ -3,15 +3,21 @@
 from .base import BayesianLinearModel
 from .base import _Scaling as _Scaling  # where pickles look for it
 from .classifier import GeneralizedLinearClassifier
+from .gamma import BayesianGammaRegression
 from .logistic import BayesianLogisticRegression
+from .negative_binomial import BayesianNegativeBinomialRegression
 from .normal import BayesianLinearRegression
+from .poisson import BayesianPoissonRegression
 from .probit import BayesianProbitRegression
 from .regressor import GeneralizedLinearRegressor
 
 __all__ = [
+    "BayesianGammaRegression",
     "BayesianLinearModel",
     "BayesianLinearRegression",
     "BayesianLogisticRegression",
+    "BayesianNegativeBinomialRegression",
+    "BayesianPoissonRegression",
     "BayesianProbitRegression",
     "GeneralizedLinearClassifier",
     "GeneralizedLinearRegressor",

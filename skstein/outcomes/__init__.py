@@ -2,7 +2,10 @@
 
 from .base import Canonical, NumericOutcome, Outcome
 from .categorical import Bernoulli, Categorical, ClassOutcome
+from .gamma import Gamma
+from .negative_binomial import NegativeBinomial
 from .normal import Normal
+from .poisson import Poisson
 from .probit import Probit
 
 __all__ = [
@@ -10,8 +13,11 @@ __all__ = [
     "Canonical",
     "Categorical",
     "ClassOutcome",
+    "Gamma",
+    "NegativeBinomial",
     "Normal",
     "NumericOutcome",
     "Outcome",
+    "Poisson",
     "Probit",
 ]
