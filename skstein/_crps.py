@@ -99,7 +99,7 @@ def mixture_crps(cdf, ppf, weights, y, *, discrete):
 
 
 def _reaching(cdf, low, high):
-    """Ends beyond which there is next to no probability: components may reach further than a few."""
+    """Ends with next to no probability beyond: components may reach further than a few."""
     step = np.maximum(high - low, 1.0)
     for sign in (-1.0, 1.0):
         end, reach = (low, step) if sign < 0.0 else (high, step)
@@ -130,7 +130,9 @@ def _whole_nodes(knots):
     last, width = end - 1.0, end - first
     single = width == 1.0
     nodes = np.concatenate([first, last])
-    widths = np.concatenate([np.where(single, width, 0.5 * width), np.where(single, 0.0, 0.5 * width)])
+    widths = np.concatenate(
+        [np.where(single, width, 0.5 * width), np.where(single, 0.0, 0.5 * width)]
+    )
     # Most cells of small counts are empty: the others of each row come first.
     order = np.argsort(widths == 0.0, axis=0, kind="stable")
     table = (nodes, widths, np.concatenate([starts, starts]))

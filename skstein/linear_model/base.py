@@ -170,7 +170,7 @@ class BayesianLinearModel(BayesianEstimator):
             offset = check_offset(offset, X.shape[0])
             return X, np.zeros(X.shape[0]) if offset is None else offset, None
         if offset is not None:
-            raise ValueError(f"offset={self.offset!r} is a column of X: do not give another beside X.")
+            raise ValueError(f"offset={self.offset!r} is a column of X: give no other beside X.")
         return *split(X, column), column
 
     def _make_target(self, X, y, options):

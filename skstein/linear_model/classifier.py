@@ -92,9 +92,9 @@ class GeneralizedLinearClassifier(PredictsWithOffset, BayesianClassifierMixin, B
         Raises
         ------
         ValueError
-            If a parameter, X, y, the weights or the offset are invalid, the classes are not given or change,
-            ``class_weight="balanced"``, the rows go beyond ``n_total``, or priors or the
-            standardisation are not those of the rows before.
+            If a parameter, X, y, the weights or the offset are invalid, the classes are not given
+            or change, ``class_weight="balanced"``, the rows go beyond ``n_total``, or priors,
+            standardisation or offset are not those of the rows before.
 
         Warns
         -----

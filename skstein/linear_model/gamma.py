@@ -101,5 +101,7 @@ class BayesianGammaRegression(LogLinkRegressor):
     _outcome = Gamma()
 
     def _summaries(self, posterior):
-        dispersion = posterior.expect(lambda theta: np.exp(theta[:, posterior.names.index("log_dispersion")]))
+        dispersion = posterior.expect(
+            lambda theta: np.exp(theta[:, posterior.names.index("log_dispersion")])
+        )
         return {**super()._summaries(posterior), "dispersion_": float(dispersion)}

@@ -48,7 +48,9 @@ def check_offset(offset, n):
         options = {"ensure_2d": False, "ensure_min_samples": 0, "input_name": "offset"}
         offset = check_array(offset, dtype=np.float64, **options)
     if offset.shape != (n,):
-        raise ValueError(f"offset must have one number a row of X, shape ({n},), got {offset.shape}.")
+        raise ValueError(
+            f"offset must have one number a row of X, shape ({n},), got {offset.shape}."
+        )
     check_magnitude(offset, "offset", smallest=0.0)
     return offset
 
@@ -92,7 +94,7 @@ class PredictsWithOffset(PredictsOutcomes):
         check_is_fitted(self)
         if self._scaling.offset_column is not None:
             raise ValueError(
-                f"offset is column {self._scaling.offset_column} of X: do not give another beside X."
+                f"offset is column {self._scaling.offset_column} of X: give no other beside X."
             )
         twin = copy(self)
         twin._offset = check_offset(offset, X.shape[0] if hasattr(X, "shape") else len(X))

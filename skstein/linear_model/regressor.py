@@ -74,8 +74,8 @@ class GeneralizedLinearRegressor(PredictsWithOffset, BayesianRegressorMixin, Bay
         Raises
         ------
         ValueError
-            If a parameter, X, y, the weights or the offset are invalid, the rows go beyond ``n_total``, or
-            priors or the standardisation are not those of the rows before.
+            If a parameter, X, y, the weights or the offset are invalid, the rows go beyond
+            ``n_total``, or priors, standardisation or offset are not those of the rows before.
 
         Warns
         -----

@@ -90,7 +90,9 @@ class Count(LogLink):
         if (y < 0.0).any():
             raise ValueError("y must not be negative: it holds counts.")
         if (y > _MOST).any():
-            raise ValueError(f"y must be at most 2**53, beyond which floats are no counts; got {y.max():g}.")
+            raise ValueError(
+                f"y must be at most 2**53, beyond which floats are no counts; got {y.max():g}."
+            )
 
     def deviance(self, y, mean):
         """That of Poisson, by which all models of counts compare."""

@@ -125,7 +125,7 @@ class RegressionTarget(Target):
 
     @property
     def initial(self):
-        """The constant predictor that suits the outcomes, where it is so far that Newton needs it."""
+        """0, or where Newton would need many steps to it, the constant that suits the outcomes."""
         theta = super().initial
         if self.fit_intercept and self.n_outputs == 1:
             offset = np.zeros(self.n_rows) if self.offset is None else self.offset
