@@ -58,17 +58,20 @@ class Gamma(LogLink):
         last = binet(shape, 1) + binet(shape, 2) - shape * distance
         return np.array([[across + shape, across], [across, last]])
 
+    def _scale(self, eta):
+        return self.expected(eta) * np.exp(eta[1])
+
     def distribution(self, eta):
-        return gamma(np.exp(-eta[1]), scale=np.exp(eta[0] + eta[1]))
+        return gamma(np.exp(-eta[1]), scale=self._scale(eta))
 
     def noise(self, eta):
-        return np.exp(2.0 * eta[0] + eta[1])
+        return self.expected(eta) * self._scale(eta)
 
     def cdf_by_particle(self, eta, y):
-        return gammainc(np.exp(-eta[1]), np.maximum(y, 0.0)[:, None] * np.exp(-eta[0] - eta[1]))
+        return gammainc(np.exp(-eta[1]), np.maximum(y, 0.0)[:, None] / self._scale(eta))
 
     def quantiles_by_particle(self, eta, level):
-        return gammaincinv(np.exp(-eta[1]), level) * np.exp(eta[0] + eta[1])
+        return gammaincinv(np.exp(-eta[1]), level) * self._scale(eta)
 
     def sample(self, eta, rng):
-        return np.exp(eta[0] + eta[1]) * rng.standard_gamma(np.exp(-eta[1]), np.shape(eta[0]))
+        return self._scale(eta) * rng.standard_gamma(np.exp(-eta[1]), np.shape(eta[0]))

@@ -76,7 +76,8 @@ class LogLink(NumericOutcome):
         raise NotImplementedError(f"{type(self).__name__} does not define deviance().")
 
     def expected(self, eta):
-        return np.exp(eta[0])
+        mean = np.exp(eta[0])
+        return np.where(np.isinf(mean), np.nan, mean)  # of no use, and refused
 
     def moments(self, eta, weights):
         moments = super().moments(eta, weights)

@@ -63,7 +63,7 @@ class NegativeBinomial(Count):
         return nbinom(np.exp(-eta[1]), expit(-eta[0] - eta[1]))
 
     def noise(self, eta):
-        mean = np.exp(eta[0])
+        mean = self.expected(eta)
         return mean + np.exp(eta[1]) * mean**2
 
     def cdf_by_particle(self, eta, y):
@@ -76,4 +76,5 @@ class NegativeBinomial(Count):
 
     def sample(self, eta, rng):
         r = np.exp(-eta[1])
-        return self.draw(np.exp(eta[0] + eta[1]) * rng.standard_gamma(r, np.shape(eta[0])), rng)
+        shares = rng.standard_gamma(r, np.shape(eta[0])) / r
+        return self.draw(self.expected(eta) * shares, rng)

@@ -40,16 +40,16 @@ class Poisson(Canonical, Count):
         return total, weighted(y - rate, weights)[None] if score else None
 
     def distribution(self, eta):
-        return poisson(np.exp(eta[0]))
+        return poisson(self.expected(eta))
 
     def noise(self, eta):
-        return np.exp(eta[0])
+        return self.expected(eta)
 
     def cdf_by_particle(self, eta, y):
-        return gammaincc(np.floor(np.maximum(y, -1.0))[:, None] + 1.0, np.exp(eta[0]))
+        return gammaincc(np.floor(np.maximum(y, -1.0))[:, None] + 1.0, self.expected(eta))
 
     def ratio(self, eta, y):
-        return np.exp(eta[0]) / (y + 1.0)
+        return self.expected(eta) / (y + 1.0)
 
     def sample(self, eta, rng):
-        return self.draw(np.exp(eta[0]), rng)
+        return self.draw(self.expected(eta), rng)

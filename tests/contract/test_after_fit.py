@@ -10,10 +10,13 @@ from sklearn.base import clone, is_classifier
 from sklearn.gaussian_process.kernels import RBF
 
 from skstein import (
+    BayesianGammaRegression,
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
+    BayesianNegativeBinomialRegression,
+    BayesianPoissonRegression,
     BayesianProbitRegression,
     LatentDirichletAllocation,
     SparseGPRegressor,
@@ -28,6 +31,9 @@ FITS = {
     BayesianLinearRegression: {"inference": "laplace"},
     BayesianLogisticRegression: {"inference": "laplace"},
     BayesianProbitRegression: {"inference": "laplace"},
+    BayesianPoissonRegression: {"inference": "laplace"},
+    BayesianNegativeBinomialRegression: {"inference": "laplace"},
+    BayesianGammaRegression: {"inference": "laplace"},
     BayesianMLPClassifier: NETWORK,
     BayesianMLPRegressor: NETWORK,
     SparseGPRegressor: {"n_inducing": 5, "max_iter": 1, "optimizer": None},
@@ -53,6 +59,7 @@ OTHERS = {
     "n_jobs": 2,
     "n_particles": 5,
     "n_targets": 3,
+    "offset": 1,
     "optimizer": "fmin_l_bfgs_b",
     "prior": "laplace",
     "random_state": 7,
@@ -84,6 +91,8 @@ def fitted(Estimator, n_rows=40, **params):
         return model.fit(X), X
     X = rng.normal(1.0, 2.0, (n_rows, 3))
     y = 10.0 + X[:, 0] + rng.normal(size=n_rows)
+    if Estimator in (BayesianPoissonRegression, BayesianNegativeBinomialRegression):
+        y = np.floor(np.abs(y))
     if Estimator is StochasticVolatility:
         return model.fit(y - y.mean()), y[:5] - y.mean()
     return model.fit(X, np.digitize(y, [10.5, 11.5]) if is_classifier(model) else y), X
