@@ -68,9 +68,9 @@ for name, model in models.items():
     print(f"{name}: log score {score:.3f}, 90 % intervals hold {inside:.1%}")
 
 # %%
-# Predicted against true probabilities of a claim beyond the limit, in groups of claims. Normal noise
-# of one size gives the same chance to small claims and to large ones. A normal distribution of the
-# logarithm has too heavy a tail on the right.
+# Predicted against true probabilities of a claim beyond the limit, in groups of claims. Normal
+# noise of one size is too wide for small claims and too narrow for large ones. A normal
+# distribution of the logarithm has too heavy a tail on the right.
 
 parts = np.array_split(np.argsort(truth), 12)
 figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
@@ -83,8 +83,8 @@ axes[0].set_title(f"A claim of more than {LIMIT:,.0f}")
 axes[0].legend(frameon=False)
 
 # %%
-# The decision: to reinsure one claim costs 900, a claim beyond the limit that was not reinsured 9,000.
-# So those of a probability above a tenth are handed on.
+# The decision: to reinsure one claim costs 900, a claim beyond the limit that was not reinsured
+# 9,000. So those of a probability above a tenth are handed on.
 
 PREMIUM, LOSS = 900.0, 9000.0
 
@@ -109,6 +109,5 @@ low, high = np.exp(model.posterior_.quantile([0.05, 0.95])[:, -1])
 print(
     f"dispersion {model.dispersion_:.2f}, from {low:.2f} to {high:.2f}; the truth is {DISPERSION}"
 )
-print(
-    f"D2 {model.score(X_new, y_new):.3f}, of GammaRegressor {penalised.score(scaler.transform(X_new), y_new):.3f}"
-)
+theirs = penalised.score(scaler.transform(X_new), y_new)
+print(f"D2 {model.score(X_new, y_new):.3f}, of GammaRegressor {theirs:.3f}")

@@ -9,9 +9,9 @@ the shift has to suffice in nineteen nights of twenty. Which model of counts kno
 # %%
 # Calls of wards
 # --------------
-# Each row is a ward in a night: how many beds are taken, how old and how ill patients are, whether it
-# is a weekend. Twice as many beds make twice as many calls: their logarithm is an *offset*, a part
-# of the predictor with coefficient 1. What no column tells (one restless patient, one new drug)
+# Each row is a ward in a night: how many beds are taken, how old and how ill patients are, whether
+# it is a weekend. Twice as many beds make twice as many calls: their logarithm is an *offset*, a
+# part of the predictor with coefficient 1. What no column tells (a restless patient, a new drug)
 # multiplies a ward's rate by something between a half and two. So counts vary by more than their
 # mean, as most counts do. The nights are simulated, so that the truth is known.
 
@@ -122,8 +122,8 @@ print(f"alpha {models['negative binomial'].alpha_:.2f}, from {low:.2f} to {high:
 # What the offset is for
 # ----------------------
 # A column for the offset travels with the rows, through pipelines, searches and `predictive`. As a
-# feature like the others, the logarithm of beds has a coefficient to be found, which is near 1 here
-# and uncertain; where all wards of the fit are small and one of the new ones is large, that matters.
+# feature like the others, the logarithm of beds has a coefficient to be found, which is uncertain;
+# where all wards of the fit are small and a new one is large, that matters.
 
 small = beds < 12
 few, large = X[small], X_new[beds_new > 30]
