@@ -81,9 +81,9 @@ for name, shift in shifts.items():
 
 # %%
 # All three agree on the means, and so does their D2. But a shift that is planned to fail in one
-# night of twenty by a Poisson distribution fails in one of seven, and in one of four where calls are
-# many. The Bayesian one is no better: it is as sure of the wrong shape, and what it does not know of coefficients is small beside that.
-# The negative binomial plans as one who knows the truth.
+# night of twenty by a Poisson distribution fails in one of seven, and in one of four where calls
+# are many. The Bayesian one is no better: it is as sure of the wrong shape, and what it does not
+# know of coefficients is small beside that. The negative binomial plans as one who knows the truth.
 
 order = np.argsort(mean_new.to_numpy())
 parts = np.array_split(order, 8)
