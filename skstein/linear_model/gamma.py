@@ -92,8 +92,8 @@ class BayesianGammaRegression(LogLinkRegressor):
     >>> mean = np.exp(1.0 + X @ [0.5, -0.3])
     >>> y = rng.gamma(3.0, mean / 3.0)
     >>> reg = BayesianGammaRegression(random_state=0).fit(X, y)
-    >>> reg.coef_.round(1)
-    array([ 0.5, -0.3])
+    >>> bool(np.all(np.abs(reg.coef_ - [0.5, -0.3]) < 4 * reg.coef_std_))
+    True
     >>> reg.predict_interval(X[:3], level=0.9).shape
     (3, 2)
     """

@@ -91,8 +91,8 @@ class BayesianNegativeBinomialRegression(CountRegressor):
     >>> mean = np.exp(1.0 + X @ [0.5, -0.3])
     >>> y = rng.poisson(mean * rng.gamma(2.0, 0.5, 200))
     >>> reg = BayesianNegativeBinomialRegression(random_state=0).fit(X, y)
-    >>> reg.coef_.round(1)
-    array([ 0.5, -0.3])
+    >>> bool(np.all(np.abs(reg.coef_ - [0.5, -0.3]) < 4 * reg.coef_std_))
+    True
     >>> reg.predict_interval(X[:3], level=0.9).shape
     (3, 2)
     >>> reg.predict_pmf(X[:3], range(5)).shape

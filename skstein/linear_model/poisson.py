@@ -87,8 +87,8 @@ class BayesianPoissonRegression(CountRegressor):
     >>> mean = np.exp(1.0 + X @ [0.5, -0.3])
     >>> y = rng.poisson(mean)
     >>> reg = BayesianPoissonRegression(random_state=0).fit(X, y)
-    >>> reg.coef_.round(1)
-    array([ 0.5, -0.3])
+    >>> bool(np.all(np.abs(reg.coef_ - [0.5, -0.3]) < 4 * reg.coef_std_))
+    True
     >>> reg.predict_interval(X[:3], level=0.9).shape
     (3, 2)
     >>> reg.predict_pmf(X[:3], range(5)).shape

@@ -22,7 +22,7 @@ class NegativeBinomial(Count):
     >>> from skstein.outcomes import NegativeBinomial
     >>> outcome, one = NegativeBinomial(), np.ones(1)
     >>> outcome.quantiles((np.log([[3.0]]), np.log([0.5])), one, np.array([0.05, 0.95]))
-    array([[0., 9.]])
+    array([[0., 8.]])
     """
 
     extra = ("log_alpha",)
