@@ -128,7 +128,7 @@ class RegressionTarget(Target):
         """0, or where Newton would need many steps to it, the constant that suits the outcomes."""
         theta = super().initial
         if self.fit_intercept and self.n_outputs == 1:
-            offset = np.zeros(self.n_rows) if self.offset is None else self.offset
+            offset = np.zeros(len(self.y)) if self.offset is None else self.offset
             center = self.outcome.center(self.y, self.weights, offset)
             theta[0] = center if abs(center) > 1.0 else 0.0
         return theta
