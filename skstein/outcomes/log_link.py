@@ -10,10 +10,9 @@ import math
 import numpy as np
 from scipy.special import gammaln, logsumexp, psi, zeta
 
-from .._validation import LARGEST
 from .base import NumericOutcome
 
-CAP = 2.0 * math.log(LARGEST)  # of exponents
+CAP = 230.0  # of exponents: 1e100, whose products with large values are finite
 _TABLE, _TAIL = 500, 1e-8  # counts that are summed one by one, and what is left out at either end
 _MOST = 2.0**53  # beyond it floats skip whole numbers
 

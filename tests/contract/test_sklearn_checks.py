@@ -40,6 +40,7 @@ from skstein.inference import (
     SteinPoints,
 )
 from skstein.kernels import RBF
+from skstein.priors import Normal
 from skstein.samplers import SGHMC
 
 # Some of the checks' toy data is too small or too separated for an engine, which rightly says so.
@@ -74,8 +75,11 @@ NETWORK_ENGINES = {
 
 def linear(Estimator, engine):
     # Rows of these checks are fitted without noise: a prior that leaves some keeps rounding small.
-    noise = {"noise_shape": 1.0} if Estimator is BayesianLinearRegression else {}
-    return Estimator(clone(SHORT[engine], safe=False), **noise)
+    own = {
+        BayesianLinearRegression: {"noise_shape": 1.0},
+        BayesianGammaRegression: {"prior": Normal(0.1)},
+    }
+    return Estimator(clone(SHORT[engine], safe=False), **own.get(Estimator, {}))
 
 
 def network(Estimator, engine, batch_size=None):
@@ -98,7 +102,6 @@ def cross(estimators, engines):
 
 
 LINEAR, OTHER_LINEAR = cross(ESTIMATORS, SHORT)
-# Some of the rows leave gamma regression next to no dispersion, which enlarges rounding as well.
 LINEAR += [(Estimator, "laplace") for Estimator in [*COUNTS, BayesianGammaRegression]]
 OTHER_LINEAR += product(COUNTS, [engine for engine in SHORT if engine != "laplace"])
 NETWORK, OTHER_NETWORK = cross(NETWORKS, NETWORK_ENGINES)
