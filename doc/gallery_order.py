@@ -4,6 +4,8 @@ FIRST = (
     "displays",
     "breast_cancer_uncertainty",
     "credit",
+    "counts",
+    "claims",
     "extrapolation",
     "networks",
     "model_choice",

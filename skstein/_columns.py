@@ -8,10 +8,10 @@ from ._blocks import row_blocks
 _EPS = np.finfo(np.float64).eps
 
 
-def drop_weightless(X, y, sample_weight):
+def drop_weightless(X, y, sample_weight, *others):
     """Leave out samples of weight zero, so that they define no class and no mean."""
-    kept = sample_weight > 0.0
-    return (X, y, sample_weight) if kept.all() else (X[kept], y[kept], sample_weight[kept])
+    kept, arrays = sample_weight > 0.0, (X, y, sample_weight, *others)
+    return arrays if kept.all() else tuple(values[kept] for values in arrays)
 
 
 def constant_columns(X):

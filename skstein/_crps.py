@@ -13,13 +13,15 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtr
 
-from ._quantiles import weighted_quantile
+from ._quantiles import representatives, weighted_quantile
 
 # Normal scores of the quantiles between which the integrand is smooth enough for a few nodes.
 _SCORES = np.linspace(-6.0, 6.0, 13)
 _SHARES = np.exp(-0.5 * _SCORES**2)
 _NODES, _NODE_SHARES = np.polynomial.legendre.leggauss(12)
 _NODES, _NODE_SHARES = 0.5 * (_NODES + 1.0), 0.5 * _NODE_SHARES
+_STARTS, _ENDS = slice(None, -1), slice(1, None)
+_NEGLIGIBLE = 1e-8
 
 
 def crps_of_points(y, points, weights):
@@ -60,7 +62,7 @@ def mixture_crps(cdf, ppf, weights, y, *, discrete):
     cdf : callable
         ``cdf(y) -> (n,)``: of each mixture at its entry of ``y`` (n,).
     ppf : callable
-        ``ppf(level) -> (n, m)``: quantiles of the components.
+        ``ppf(level, some) -> (n, k)``: quantiles of some of the components, an index array.
     weights : ndarray of shape (m,)
         Of the components, summing to 1.
     y : ndarray of shape (n,)
@@ -78,36 +80,63 @@ def mixture_crps(cdf, ppf, weights, y, *, discrete):
     >>> from skstein._crps import mixture_crps
     >>> parts, one = uniform(np.zeros((1, 1))), np.ones(1)
     >>> cdf = lambda y: parts.cdf(y[:, None])[:, 0]
-    >>> mixture_crps(cdf, parts.ppf, one, np.array([0.5]), discrete=False).round(6)
+    >>> ppf = lambda level, some: parts.ppf(level)
+    >>> mixture_crps(cdf, ppf, one, np.array([0.5]), discrete=False).round(6)
     array([0.083333])
     """
-    points = np.concatenate([ppf(level) for level in ndtr(_SCORES)], axis=1)
-    shares = np.outer(_SHARES / _SHARES.sum(), weights).ravel()
+    few = representatives(weights)
+    points = np.concatenate([ppf(level, few) for level in ndtr(_SCORES)], axis=1)
+    shares = np.outer(_SHARES / _SHARES.sum(), np.full(len(few), 1.0 / len(few))).ravel()
     knots = weighted_quantile(points.T, shares, ndtr(_SCORES)).T
-    # Rare components may reach further than the quantiles of so few points do.
-    knots = np.column_stack([points.min(axis=1), knots, points.max(axis=1), y])
+    low, high = _reaching(cdf, points.min(axis=1), points.max(axis=1))
+    knots = np.column_stack([low, knots, high, y])
     knots = np.sort(np.floor(knots) if discrete else knots, axis=1)
     nodes = _whole_nodes if discrete else _legendre_nodes
     crps = np.zeros(len(y))
-    for low, high in pairwise(knots.T):
-        for x, width in nodes(low, high):
-            crps += width * np.square(cdf(x) - (low >= y))
+    for x, width, start in nodes(knots):
+        crps += width * np.square(cdf(x) - (start >= y))
     return crps
 
 
-def _legendre_nodes(low, high):
-    """Yield (nodes, widths) of a quadrature of a smooth function from ``low`` to ``high``."""
-    for node, share in zip(_NODES, _NODE_SHARES, strict=True):
-        yield low + node * (high - low), share * (high - low)
+def _reaching(cdf, low, high):
+    """Ends with next to no probability beyond: components may reach further than a few."""
+    step = np.maximum(high - low, 1.0)
+    for sign in (-1.0, 1.0):
+        end, reach = (low, step) if sign < 0.0 else (high, step)
+        while True:
+            beyond = cdf(end) if sign < 0.0 else 1.0 - cdf(end)
+            if not (far := beyond > _NEGLIGIBLE).any():
+                break
+            end, reach = np.where(far, end + sign * reach, end), 2.0 * reach
+        low, high = (end, high) if sign < 0.0 else (low, end)
+    return low, high
 
 
-def _whole_nodes(low, high):
+def _legendre_nodes(knots):
+    """Yield (nodes, widths, starts of the pieces) of a quadrature of a smooth function."""
+    for low, high in pairwise(knots.T):
+        for node, share in zip(_NODES, _NODE_SHARES, strict=True):
+            yield low + node * (high - low), share * (high - low), low
+
+
+def _whole_nodes(knots):
     """As `_legendre_nodes`, of a function with steps at whole numbers.
 
     The trapezoidal rule in cells of whole numbers: exact with one or two in a cell.
     """
-    edges = np.floor(np.linspace(low, high, len(_NODES) + 1))
-    for first, end in pairwise(edges):
-        last = np.maximum(end - 1.0, first)
-        for x in (first, last):
-            yield x, 0.5 * (end - first)
+    parts = [np.floor(np.linspace(low, high, len(_NODES) + 1)) for low, high in pairwise(knots.T)]
+    first, end = (np.concatenate([edges[cut] for edges in parts]) for cut in (_STARTS, _ENDS))
+    starts = np.repeat(knots.T[:-1], len(_NODES), axis=0)
+    last, width = end - 1.0, end - first
+    single = width == 1.0
+    nodes = np.concatenate([first, last])
+    widths = np.concatenate(
+        [np.where(single, width, 0.5 * width), np.where(single, 0.0, 0.5 * width)]
+    )
+    # Most cells of small counts are empty: the others of each row come first.
+    order = np.argsort(widths == 0.0, axis=0, kind="stable")
+    table = (nodes, widths, np.concatenate([starts, starts]))
+    for x, width, start in zip(*(np.take_along_axis(v, order, axis=0) for v in table), strict=True):
+        if not width.any():
+            break
+        yield x, width, start

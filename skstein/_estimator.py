@@ -119,11 +119,12 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
                 params[name] = self._named_parameters[name](value)
         return super().set_params(**params)
 
-    def _infer(self, target, bijection, X, y, sample_weight, **fitted):
+    def _infer(self, target, bijection, X, y, sample_weight, offset=None, **fitted):
         """Run the engine on `target`, and set the attributes that follow from the posterior.
 
-        The posterior is kept in the coordinates of `bijection`, or as it is for None. X, y and the
-        weights are those that `fit` was given: callbacks see and score them as the user would.
+        The posterior is kept in the coordinates of `bijection`, or as it is for None. X, y, the
+        weights and the offset are those that `fit` was given: callbacks see and score them as the
+        user would.
         ``fitted`` are further attributes, without which the posterior could not be read: they
         change with it.
         """
@@ -131,7 +132,8 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         engine = self._engine(target)
         self.inference_ = engine.last_stage
         attributes = partial(self._attributes, bijection, target.names, fitted)
-        event, init = self._event(X, y, sample_weight), self._earlier(target, bijection)
+        event = self._event(X, y, sample_weight, offset)
+        init = self._earlier(target, bijection)
         with self._rounds(engine.n_rounds(target), event, attributes) as callback:
             posterior = run_engine(
                 target,
@@ -160,20 +162,22 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
             )
         return previous._pulled(bijection)
 
-    def _update(self, target, bijection, X, y, sample_weight, **fitted):
+    def _update(self, target, bijection, X, y, sample_weight, offset=None, **fitted):
         """Take further rows into the posterior, by the engine's own `update`; as `_infer` else."""
         self.inference_ = resolve_engine(self.inference)
         attributes = partial(self._attributes, bijection, target.names, fitted)
-        with self._rounds(1, self._event(X, y, sample_weight), attributes) as callback:
+        event = self._event(X, y, sample_weight, offset)
+        with self._rounds(1, event, attributes) as callback:
             posterior = run_update(self.posterior_, target, self.inference_, n_jobs=self.n_jobs)
             if callback is not None:
                 callback(1, 1, partial(copy, posterior), {})
             vars(self).update(attributes(posterior))
         return self
 
-    def _event(self, X, y, sample_weight):
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        return {"estimator": self, "X": X, "y": y, "metadata": metadata}
+    def _event(self, X, y, sample_weight, offset):
+        metadata = {"sample_weight": sample_weight, "offset": offset}
+        metadata = {name: values for name, values in metadata.items() if values is not None}
+        return {"estimator": self, "X": X, "y": y, "metadata": metadata or None}
 
     def _attributes(self, bijection, names, fitted, posterior):
         """``fitted``, and the attributes that follow from a posterior before `bijection`."""

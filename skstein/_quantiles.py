@@ -5,6 +5,8 @@ import numpy as np
 from ._blocks import row_blocks
 
 _ROUNDING = 1e-12  # of sums of weights
+_FEW = 32  # components, where a quantile of all is looked for
+_MOST_STEPS = 100
 
 
 def weighted_quantile(values, weights, q):
@@ -126,15 +128,26 @@ def narrowest_interval(values, weights, mass):
     return result
 
 
-def mixture_quantiles(cdf, ppf, q, *, discrete):
-    """Quantiles of mixtures, by bisection between the smallest and the largest of the components'.
+def representatives(weights):
+    """Numbers of some components of a mixture that stand for all, in equal shares."""
+    n = min(len(weights), _FEW)
+    total = np.cumsum(weights)
+    found = np.searchsorted(total, (np.arange(n) + 0.5) / n * total[-1])
+    return np.minimum(found, len(weights) - 1)
+
+
+def mixture_quantiles(cdf, ppf, weights, q, *, discrete):
+    """Quantiles of mixtures: those of a few components first, from which all are soon at theirs.
 
     Parameters
     ----------
     cdf : callable
-        ``cdf(y) -> (n,)``: of each mixture at its entry of ``y`` (n,).
+        ``cdf(y, some) -> (n, k)``: of some components of each mixture, an index of the m
+        components, at its entry of ``y`` (n,).
     ppf : callable
-        ``ppf(level) -> (n, m)``: quantiles of the components.
+        ``ppf(level, some) -> (n, k)``: quantiles of some components.
+    weights : ndarray of shape (m,)
+        Of the components, summing to 1.
     q : ndarray of shape (k,)
         Probabilities in [0, 1].
     discrete : bool
@@ -149,25 +162,78 @@ def mixture_quantiles(cdf, ppf, q, *, discrete):
     >>> import numpy as np
     >>> from scipy.stats import poisson
     >>> from skstein._quantiles import mixture_quantiles
-    >>> parts = poisson([[1.0, 9.0]])
+    >>> parts, half = np.array([[1.0, 9.0]]), np.full(2, 0.5)
     >>> q = np.array([0.25, 0.75])
-    >>> mixture_quantiles(lambda y: parts.cdf(y[:, None]).mean(1), parts.ppf, q, discrete=True)
+    >>> mixture_quantiles(
+    ...     lambda y, some: poisson(parts[:, some]).cdf(y[:, None]),
+    ...     lambda level, some: poisson(parts[:, some]).ppf(level),
+    ...     half,
+    ...     q,
+    ...     discrete=True,
+    ... )
     array([[1., 9.]])
     """
-    result = []
+    few, result = representatives(weights), []
     for level in q:
-        ends = ppf(level)
-        low, high = ends.min(axis=1), ends.max(axis=1)
         if level in (0.0, 1.0):
+            ends = ppf(level, slice(None))
             # SciPy's 0-quantile of counts lies just below the least.
-            result.append(low + discrete if level == 0.0 else high)
+            result.append(ends.min(axis=1) + discrete if level == 0.0 else ends.max(axis=1))
             continue
-        low = low - discrete
-        tolerance = 1.0 if discrete else 1e-13 * (high - low) + 4e-16 * np.abs(ends).max(axis=1)
-        while np.any(high - low > tolerance):
-            middle = 0.5 * (low + high)
-            middle = np.floor(middle) if discrete else middle
-            enough = cdf(middle) >= level
-            high, low = np.where(enough, middle, high), np.where(enough, low, middle)
-        result.append(high)
+        ends = ppf(level, few)
+        low, high = ends.min(axis=1) - discrete, ends.max(axis=1)
+        search = _whole_crossing if discrete else _crossing
+        guess = search(lambda y: cdf(y, few).mean(axis=1), level, low, high)
+        step = 0.02 * (high - low) + 1e-9 * np.abs(guess)
+        step = np.ceil(step) if discrete else step
+        low, high = guess - step, guess + (step - 1.0 if discrete else step)
+        result.append(search(lambda y: cdf(y, slice(None)) @ weights, level, low, high))
     return np.stack(result, axis=1)
+
+
+def _bracket(cdf, level, low, high):
+    """Move ends outwards until distribution functions cross a level between; their values there."""
+    step = high - low
+    below, above = cdf(low), cdf(high)
+    step = np.maximum(step, 4e-16 * np.abs(high) + 1e-300)
+    while (far := below >= level).any():
+        high, above = np.where(far, low, high), np.where(far, below, above)
+        low, step = np.where(far, low - step, low), 2.0 * step
+        below = cdf(low)
+    while (far := above < level).any():
+        low, below = np.where(far, high, low), np.where(far, above, below)
+        high, step = np.where(far, high + step, high), 2.0 * step
+        above = cdf(high)
+    return low, high, below, above
+
+
+def _whole_crossing(cdf, level, low, high):
+    """The least whole numbers at which distribution functions reach a level."""
+    low, high, _, _ = _bracket(cdf, level, low, high)
+    while np.any(high - low > 1.0):
+        middle = np.floor(0.5 * (low + high))
+        enough = cdf(middle) >= level
+        high, low = np.where(enough, middle, high), np.where(enough, low, middle)
+    return high
+
+
+def _crossing(cdf, level, low, high):
+    """Where continuous distribution functions reach a level: false position, by Illinois."""
+    low, high, below, above = _bracket(cdf, level, low, high)
+    below, above = below - level, above - level
+    tolerance = 1e-12 * (high - low) + 4e-16 * np.abs(high)
+    guess, side = high, np.zeros(len(high))
+    for _ in range(_MOST_STEPS):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            new = np.where(above > below, low + (high - low) * below / (below - above), high)
+        moved, guess = np.abs(new - guess), new
+        if not np.any(moved > tolerance):
+            break
+        value = cdf(guess) - level
+        right = value >= 0.0
+        # The end that stays twice counts for half, so that the other side is tried.
+        below = np.where(right, np.where(side > 0.0, 0.5 * below, below), value)
+        above = np.where(right, value, np.where(side < 0.0, 0.5 * above, above))
+        low, high = np.where(right, low, guess), np.where(right, guess, high)
+        side = np.where(right, 1.0, -1.0)
+    return guess

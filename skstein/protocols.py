@@ -50,6 +50,9 @@ class Observed(Protocol):
     def log_density(self, eta: Any, y: Array, /) -> Array:
         """Of each outcome, shape (m, n)."""
 
+    def center(self, y: Array, weights: Array, offset: Array, /) -> float:
+        """The constant about which the linear predictor is expected."""
+
     def curvature(self, eta: Any, y: Array, /) -> Array:
         """Negative second derivatives by pairs of heads at one point, (n_heads, n_heads, n)."""
 

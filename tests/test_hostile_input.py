@@ -16,8 +16,11 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from skstein import (
+    BayesianGammaRegression,
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianNegativeBinomialRegression,
+    BayesianPoissonRegression,
     BayesianProbitRegression,
     LogDensity,
     ParticlePosterior,
@@ -63,7 +66,8 @@ PRIORS = [
     ),
 ]
 CLASSIFIERS = [BayesianLogisticRegression, BayesianProbitRegression]
-ESTIMATORS = [BayesianLinearRegression, *CLASSIFIERS]
+COUNTS = [BayesianPoissonRegression, BayesianNegativeBinomialRegression]
+ESTIMATORS = [BayesianLinearRegression, *COUNTS, BayesianGammaRegression, *CLASSIFIERS]
 PROFILE = dict(deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -98,7 +102,8 @@ def assert_sound(model, X, y):
         seen = np.flatnonzero(np.isin(np.asarray(y), model.classes_))
         assert model.log_predictive(rows_of(X, seen), np.asarray(y)[seen]).max() <= 1e-9
     else:
-        assert finite(*model.predict(X, return_std=True)) and model.noise_variance_ > 0.0
+        assert finite(*model.predict(X, return_std=True), model.score(X, y))
+        assert getattr(model, "noise_variance_", 1.0) > 0.0
         assert not np.isnan(model.log_predictive(X, y)).any()
 
 
@@ -144,7 +149,16 @@ def data(rng, n=30, p=3, n_classes=2):
 
 
 def outcome_of(Estimator, y, codes):
-    return y if Estimator is BayesianLinearRegression else codes
+    if Estimator in CLASSIFIERS:
+        return codes
+    return observable(Estimator, y)
+
+
+def observable(Estimator, y):
+    """Numbers that the outcome can be."""
+    if Estimator is BayesianLinearRegression:
+        return y
+    return np.exp(y) if Estimator is BayesianGammaRegression else np.floor(np.exp(y))
 
 
 def with_explicit_zeros(X):
@@ -313,17 +327,20 @@ def fits(draw):
 
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     Estimator = draw(st.sampled_from(ESTIMATORS))
-    linear = Estimator is BayesianLinearRegression
+    linear = Estimator not in CLASSIFIERS
     n, p = draw(st.integers(2, 25)), draw(st.sampled_from([1, 2, 3, 4, 5, 6, 40]))
     X, y, codes = data(rng, n, p, draw(st.sampled_from([2, 3])))
     units = [draw(st.sampled_from(SCALES)) for _ in range(2)]
     X = pick(STORAGE)(pick(COLUMNS)(X * np.where(rng.random(p) < 0.5, *units), codes))
-    y = y * draw(st.sampled_from([0.0, 1.0, 1e-12, 1e12, 1e-149, 1e40])) if linear else 1.0 * codes
+    units = st.sampled_from([0.0, 1.0, 1e-12, 1e12, 1e-149, 1e40])
+    y = observable(Estimator, y) * draw(units) if linear else 1.0 * codes
     y = pick(OUTCOMES if linear else LABELS)(y)
     weights = pick(WEIGHTS)(rng, n)
     extreme = draw(st.sampled_from([1.0] * 5 + [1e-300, 1e-50, 1e-8, 1e8, 1e50, 1e300]))
     own = {"class_weight": draw(CLASS_WEIGHTS)}
     if linear:
+        own = {}
+    if Estimator is BayesianLinearRegression:
         own = {"noise_shape": draw(st.sampled_from([None, extreme]))}
     parameters = {
         "inference": pick(ENGINES),
@@ -392,7 +409,8 @@ def test_more_columns_than_rows(Estimator, engine, rng):
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_two_rows(Estimator, engine):
     model = Estimator(ENGINES[engine], random_state=0)
-    assert refused_or_sound(model, np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0, 1])) is None
+    y = np.array([0, 1]) + (Estimator is BayesianGammaRegression)
+    assert refused_or_sound(model, np.array([[1.0, 2.0], [3.0, 4.0]]), y) is None
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -6,7 +6,8 @@ whatever an estimator reports or predicts is in the units of the data it was giv
 """
 
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from .._warnings import warn
 from ..inference import ENGINES, resolve_engine
 from ..priors import PRIORS, resolve_prior
 from ..targets import Affine, Chain, HierarchicalTarget, RegressionTarget, Within
+from .offset import check_offset, offset_column, split
 
 # For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
 # a matter of luck, and so is the prior, which applies on it.
@@ -33,13 +35,18 @@ _FIRST_ROWS = 10
 
 @dataclass
 class _Scaling:
-    """``(X - center) / scale`` and ``(y - y_center) / y_scale``; None leaves features alone."""
+    """``(X - center) / scale`` and ``(y - y_center) / y_scale``; None leaves features alone.
+
+    Where the outcome is not standardised, ``y_center`` is what the linear predictor is centred at.
+    """
 
     fit_intercept: bool = True
     center: np.ndarray | None = None
     scale: np.ndarray | None = None
     y_center: float = 0.0
     y_scale: float = 1.0
+    offset_column: int | None = None  # of X, which is no feature then
+    offset_given: bool = False  # beside X
 
     @property
     def standardize(self):
@@ -72,6 +79,7 @@ class BayesianLinearModel(BayesianEstimator):
     fit_intercept: bool = True
     standardize: bool = True
     factorized: bool = False
+    offset: Any = None
     warm_start: bool = False
 
     _named_parameters = {
@@ -88,6 +96,7 @@ class BayesianLinearModel(BayesianEstimator):
         "fit_intercept": ["boolean"],
         "standardize": ["boolean"],
         "factorized": ["boolean"],
+        "offset": [str, Integral, None],
         "warm_start": ["boolean"],
     }
 
@@ -105,34 +114,60 @@ class BayesianLinearModel(BayesianEstimator):
         check_magnitude(X, "X")
         return X, y
 
-    def _fit(self, X, y, sample_weight, stream=False, classes=None):
+    def _fit(self, X, y, sample_weight, stream=False, classes=None, offset=None):
         """Find the posterior; in a stream, go on from that of the rows before."""
-        given = X, y, sample_weight
+        given = X, y, sample_weight, offset
         further = stream and hasattr(self, "posterior_")
         X, y = self._validated(X, y, further)
         y = self._checked(y)
         weights = check_sample_weight(sample_weight, X, may_be_zero=further)
-        X, y, sample_weight = drop_weightless(X, y, weights)
+        X, offset, column = self._split_offset(X, offset)
+        X, y, sample_weight, offset = drop_weightless(X, y, weights, offset)
         y, sample_weight, problem = self._prepared(y, sample_weight, classes)
         outcome = self._outcome
-        scaled = y if outcome.location_scale else None
-        scaling = self._find_scaling(further, X, sample_weight, scaled)
-        if scaled is not None:
+        if outcome.location_scale:
+            y = y - offset
+        elif outcome.n_predictors > 1 and offset.any():
+            raise ValueError(
+                "offset is added to one linear predictor, and these classes have "
+                f"{outcome.n_predictors}: leave it out, or tell two classes apart."
+            )
+        scaling = self._find_scaling(further, X, y, sample_weight, offset)
+        where = {"offset_column": column, "offset_given": given[3] is not None}
+        if further and where != {name: getattr(scaling, name) for name in where}:
+            raise ValueError(
+                "offset must come in the way in which it came with the rows before, or not at all "
+                "if it did not; or begin anew with fit."
+            )
+        scaling = replace(scaling, **where)
+        options = self._target_options(scaling, sample_weight)
+        if outcome.location_scale:
             y = (y - scaling.y_center) / scaling.y_scale
-        target = self._with_factors(
-            self._make_target(X, y, self._target_options(scaling, sample_weight))
-        )
+        elif scaling.y_center or offset.any():
+            options["offset"] = offset + scaling.y_center
+        target = self._with_factors(self._make_target(X, y, options))
         if stream and not further:
             self._begins_stream(X, target.dim, problem)
         target.n_weightless = len(weights) - target.n_rows
         learn = self._update if further else self._infer
         return learn(target, self._reporting(scaling, target.dim), *given, _scaling=scaling)
 
+    def _split_offset(self, X, offset):
+        """The features of X, the offset (n,) of the rows, and which column of X it is, if any."""
+        names = getattr(self, "feature_names_in_", None)
+        column = offset_column(self.offset, names, X.shape[1])
+        if column is None:
+            offset = check_offset(offset, X.shape[0])
+            return X, np.zeros(X.shape[0]) if offset is None else offset, None
+        if offset is not None:
+            raise ValueError(f"offset={self.offset!r} is a column of X: give no other beside X.")
+        return *split(X, column), column
+
     def _make_target(self, X, y, options):
         return RegressionTarget(self._outcome, X, y, **options)
 
-    def _find_scaling(self, further, X, sample_weight, y=None):
-        """How features, and the outcome if given, are standardised; ``further`` rows as the first.
+    def _find_scaling(self, further, X, y, sample_weight, offset):
+        """How features and outcome are standardised; ``further`` rows as the first.
 
         Raises
         ------
@@ -151,9 +186,11 @@ class BayesianLinearModel(BayesianEstimator):
         if not self.standardize:
             return _Scaling(self.fit_intercept)
         scaling = _Scaling(self.fit_intercept, *location_and_scale(X, sample_weight))
-        if y is not None:
+        if self._outcome.location_scale:
             (y_mean,), (scaling.y_scale,) = location_and_scale(y[:, None], sample_weight)
             scaling.y_center = y_mean
+        else:
+            scaling.y_center = self._outcome.center(y, sample_weight, offset)
         if not self.fit_intercept:
             scaling.y_center = 0.0
             if self._outcome.constant is None:
@@ -169,7 +206,7 @@ class BayesianLinearModel(BayesianEstimator):
             "intercept_prior": self._named_parameters["intercept_prior"](self.intercept_prior),
             "center": scaling.center,
             "scale": scaling.scale,
-            "feature_names": getattr(self, "feature_names_in_", None),
+            "feature_names": self._features(scaling),
         }
 
     def _with_factors(self, target):
@@ -208,9 +245,9 @@ class BayesianLinearModel(BayesianEstimator):
     def _reporting(self, scaling, dim):
         """The map from a target's coordinates to what the posterior reports, in original units."""
         outcome = self._outcome
-        offset, matrix, inverse = self._to_original_scale(scaling)
+        origin, matrix, inverse = self._to_original_scale(scaling)
         k, n_extra = outcome.n_predictors, len(outcome.extra)
-        first = k * len(offset)
+        first = k * len(origin)
         rest = sparse.eye_array(dim - first)
         shift = np.zeros(rest.shape[0])
         shift[:n_extra] = outcome.rescaled_by(scaling.y_scale)
@@ -219,7 +256,7 @@ class BayesianLinearModel(BayesianEstimator):
             # It gives up what centring took from the predictor.
             both[0][first + outcome.constant, :first] = scaling.center / scaling.scale
             both[1][first + outcome.constant, :first] = -scaling.center
-        affine = Affine(np.append(np.tile(offset, k), shift), *(part.tocsr() for part in both))
+        affine = Affine(np.append(np.tile(origin, k), shift), *(part.tocsr() for part in both))
         if outcome.reported is None:
             return affine
         return Chain(Within(outcome.reported, slice(first, first + n_extra)), affine)
@@ -230,7 +267,7 @@ class BayesianLinearModel(BayesianEstimator):
         With x' = (x - center) / scale and y' = (y - y_center) / y_scale, the coefficients of x are
         those of x' times y_scale / scale, and the intercept gives up what centring took.
         """
-        p, first = self.n_features_in_, int(scaling.fit_intercept)
+        p, first = len(self._features(scaling)), int(scaling.fit_intercept)
         center, y_center, y_scale = scaling.center, scaling.y_center, scaling.y_scale
         scale = np.ones(p) if scaling.scale is None else scaling.scale
         offset = np.zeros(first + p)
@@ -245,21 +282,34 @@ class BayesianLinearModel(BayesianEstimator):
             inverse[0, 1:] = center / y_scale
         return offset, matrix, inverse
 
+    def _features(self, scaling, names=None):
+        """Names of the features, the columns of X but for an offset."""
+        if names is None:
+            names = [f"x{j}" for j in range(self.n_features_in_)]
+            names = getattr(self, "feature_names_in_", names)
+        return [name for j, name in enumerate(names) if j != scaling.offset_column]
+
     def _unpack(self, theta):
         """Intercepts (m, k) and coefficients (m, k, p) of the k linear predictors."""
         first, k = int(self._scaling.fit_intercept), self._outcome.n_predictors
-        rows = theta[:, : k * (first + self.n_features_in_)].reshape(len(theta), k, -1)
+        p = self.n_features_in_ - (self._scaling.offset_column is not None)
+        rows = theta[:, : k * (first + p)].reshape(len(theta), k, -1)
         intercept = rows[:, :, 0] if first else np.zeros(rows.shape[:2])
         return intercept, rows[:, :, first:]
 
     def _heads(self, X, theta):
+        column, offset = self._scaling.offset_column, 0.0
+        if column is not None:
+            X, offset = split(X, column)
         intercept, coef = (values.swapaxes(0, 1) for values in self._unpack(theta))
-        predictors = X @ coef.reshape(-1, self.n_features_in_).T
+        predictors = X @ coef.reshape(-1, X.shape[1]).T
         predictors += intercept.ravel()
         predictors = predictors.reshape(X.shape[0], *intercept.shape).swapaxes(0, 1)
+        if column is not None:
+            predictors[0] += offset[:, None]
         if not self._outcome.extra:
             return predictors
-        first = len(predictors) * (int(self._scaling.fit_intercept) + self.n_features_in_)
+        first = len(predictors) * (int(self._scaling.fit_intercept) + X.shape[1])
         extra = theta[:, first : first + len(self._outcome.extra)]
         if self._outcome.reported is not None:
             extra = self._outcome.reported.inverse(extra)

@@ -11,10 +11,11 @@ from .._classes import class_codes, stream_classes
 from .._prediction import BayesianClassifierMixin
 from .._validation import LARGEST, StrOptions, available_if, validated
 from .base import BayesianLinearModel, takes_further_rows
+from .offset import PredictsWithOffset, with_offset
 
 
 @dataclass(eq=False, repr=False)
-class GeneralizedLinearClassifier(BayesianClassifierMixin, BayesianLinearModel):
+class GeneralizedLinearClassifier(PredictsWithOffset, BayesianClassifierMixin, BayesianLinearModel):
     """What the linear classifiers share; a subclass says in ``_outcome`` how classes are linked."""
 
     _parameter_constraints = {
@@ -26,8 +27,14 @@ class GeneralizedLinearClassifier(BayesianClassifierMixin, BayesianLinearModel):
     _: KW_ONLY
     class_weight: Any = None
 
+    predict_log_proba = with_offset(BayesianClassifierMixin.predict_log_proba)
+    predict_proba = with_offset(BayesianClassifierMixin.predict_proba)
+    decision_function = with_offset(BayesianClassifierMixin.decision_function)
+    predict = with_offset(BayesianClassifierMixin.predict)
+    score = with_offset(BayesianClassifierMixin.score)
+
     @validated
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, offset=None):
         """Find the posterior.
 
         Parameters
@@ -38,6 +45,9 @@ class GeneralizedLinearClassifier(BayesianClassifierMixin, BayesianLinearModel):
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight equals that many repetitions of the sample.
+        offset : array-like of shape (n_samples,), default=None
+            Added to the linear predictor of each row, with coefficient 1; predictions need one too.
+            Where it is a column of X, the parameter ``offset`` names it instead.
 
         Returns
         -------
@@ -46,15 +56,15 @@ class GeneralizedLinearClassifier(BayesianClassifierMixin, BayesianLinearModel):
         Raises
         ------
         ValueError
-            If a parameter, X, y or the weights are invalid, or there is only one class.
+            If a parameter, X, y, the weights or the offset are invalid, or there is only one class.
         TypeError
             If an engine or prior is a class instead of an instance.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, offset=offset)
 
     @available_if(takes_further_rows)
     @validated
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None):
         """Take in further rows: a stream of them, each once, in chunks of any size.
 
         The posterior is that of all rows so far, up to sampling error; the rows are not kept. The
@@ -71,6 +81,9 @@ class GeneralizedLinearClassifier(BayesianClassifierMixin, BayesianLinearModel):
             All classes of the stream; required by the first call, unless it follows a `fit`.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight equals that many repetitions of the sample.
+        offset : array-like of shape (n_samples,), default=None
+            Added to the linear predictor of each row, with coefficient 1; predictions need one too.
+            Where it is a column of X, the parameter ``offset`` names it instead.
 
         Returns
         -------
@@ -79,9 +92,9 @@ class GeneralizedLinearClassifier(BayesianClassifierMixin, BayesianLinearModel):
         Raises
         ------
         ValueError
-            If a parameter, X, y or the weights are invalid, the classes are not given or change,
-            ``class_weight="balanced"``, the rows go beyond ``n_total``, or priors or the
-            standardisation are not those of the rows before.
+            If a parameter, X, y, the weights or the offset are invalid, the classes are not given
+            or change, ``class_weight="balanced"``, the rows go beyond ``n_total``, or priors,
+            standardisation or offset are not those of the rows before.
 
         Warns
         -----
@@ -106,7 +119,7 @@ class GeneralizedLinearClassifier(BayesianClassifierMixin, BayesianLinearModel):
                 "dict."
             )
         before = self.classes_ if hasattr(self, "posterior_") else None
-        return self._fit(X, y, sample_weight, True, stream_classes(classes, before))
+        return self._fit(X, y, sample_weight, True, stream_classes(classes, before), offset)
 
     def _checked(self, y):
         check_classification_targets(y)

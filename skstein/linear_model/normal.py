@@ -48,6 +48,10 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         ``inference="pmfvb"``. The priors' variances are then part of the posterior. Otherwise they
         are integrated out and the noise variance is a coordinate like the others, which is the
         better posterior: mean field understates standard deviations.
+    offset : str or int, default=None
+        Name or position of a column of X that is no feature: it is added to the linear predictor
+        as it is, with coefficient 1, as the logarithm of an exposure is. Where the offset is not in
+        X, `fit` and the predictions take it beside X.
     random_state : int, RandomState instance or None, default=None
         Seed of the inference; an int makes it reproducible.
     n_jobs : int, default=None

@@ -55,6 +55,10 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weight of each class, multiplied into the sample weights; ``"balanced"`` gives all classes
         the same total weight.
+    offset : str or int, default=None
+        Name or position of a column of X that is no feature: it is added to the linear predictor
+        as it is, with coefficient 1. Where the offset is not in X, `fit` and the predictions take
+        it beside X.
     random_state : int, RandomState instance or None, default=None
         Seed of the inference; an int makes it reproducible.
     n_jobs : int, default=None
@@ -170,7 +174,7 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
         return prepared
 
     def _summaries(self, posterior):
-        p = self.n_features_in_
+        p = len(self._features(self._scaling))
         cuts = slice(p, p + len(self.classes_) - 1)
         mean, std = posterior.mean(), posterior.std()
         named = {"coef_": mean[:p], "coef_std_": std[:p]}

@@ -5,9 +5,10 @@ import numpy as np
 from .._prediction import BayesianRegressorMixin
 from .._validation import about, available_if, check_magnitude, validated
 from .base import BayesianLinearModel, takes_further_rows
+from .offset import PredictsWithOffset, with_offset
 
 
-class GeneralizedLinearRegressor(BayesianRegressorMixin, BayesianLinearModel):
+class GeneralizedLinearRegressor(PredictsWithOffset, BayesianRegressorMixin, BayesianLinearModel):
     """Base class of linear models of a numeric outcome with one linear predictor.
 
     A subclass says in ``_outcome`` what is observed (:mod:`skstein.outcomes`); fits, streams and
@@ -15,8 +16,11 @@ class GeneralizedLinearRegressor(BayesianRegressorMixin, BayesianLinearModel):
     `BayesianLinearRegression`, without the prior of its noise.
     """
 
+    predict = with_offset(BayesianRegressorMixin.predict)
+    score = with_offset(BayesianRegressorMixin.score)
+
     @validated
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, offset=None):
         """Find the posterior.
 
         Parameters
@@ -26,6 +30,9 @@ class GeneralizedLinearRegressor(BayesianRegressorMixin, BayesianLinearModel):
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             A weight equals that many repetitions of the sample.
+        offset : array-like of shape (n_samples,), default=None
+            Added to the linear predictor of each row, with coefficient 1; predictions need one too.
+            Where it is a column of X, the parameter ``offset`` names it instead.
 
         Returns
         -------
@@ -34,15 +41,15 @@ class GeneralizedLinearRegressor(BayesianRegressorMixin, BayesianLinearModel):
         Raises
         ------
         ValueError
-            If a parameter, X, y or the weights are invalid.
+            If a parameter, X, y, the weights or the offset are invalid.
         TypeError
             If an engine or prior is a class instead of an instance.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, offset=offset)
 
     @available_if(takes_further_rows)
     @validated
-    def partial_fit(self, X, y, sample_weight=None):
+    def partial_fit(self, X, y, sample_weight=None, offset=None):
         """Take in further rows: a stream of them, each once, in chunks of any size.
 
         The posterior is that of all rows so far, up to sampling error; the rows are not kept. The
@@ -56,6 +63,9 @@ class GeneralizedLinearRegressor(BayesianRegressorMixin, BayesianLinearModel):
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             A weight equals that many repetitions of the sample.
+        offset : array-like of shape (n_samples,), default=None
+            Added to the linear predictor of each row, with coefficient 1; predictions need one too.
+            Where it is a column of X, the parameter ``offset`` names it instead.
 
         Returns
         -------
@@ -64,8 +74,8 @@ class GeneralizedLinearRegressor(BayesianRegressorMixin, BayesianLinearModel):
         Raises
         ------
         ValueError
-            If a parameter, X, y or the weights are invalid, the rows go beyond ``n_total``, or
-            priors or the standardisation are not those of the rows before.
+            If a parameter, X, y, the weights or the offset are invalid, the rows go beyond
+            ``n_total``, or priors, standardisation or offset are not those of the rows before.
 
         Warns
         -----
@@ -83,7 +93,7 @@ class GeneralizedLinearRegressor(BayesianRegressorMixin, BayesianLinearModel):
         >>> reg.posterior_.diagnostics["n_seen"]
         3000
         """
-        return self._fit(X, y, sample_weight, stream=True)
+        return self._fit(X, y, sample_weight, stream=True, offset=offset)
 
     def _checked(self, y):
         with about("y"):

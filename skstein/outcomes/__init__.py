@@ -2,8 +2,11 @@
 
 from .base import Canonical, NumericOutcome, Outcome
 from .categorical import Bernoulli, Categorical, ClassOutcome
+from .gamma import Gamma
+from .negative_binomial import NegativeBinomial
 from .normal import Normal
 from .ordinal import Ordinal
+from .poisson import Poisson
 from .probit import Probit
 
 __all__ = [
@@ -11,9 +14,12 @@ __all__ = [
     "Canonical",
     "Categorical",
     "ClassOutcome",
+    "Gamma",
+    "NegativeBinomial",
     "Normal",
     "NumericOutcome",
     "Ordinal",
     "Outcome",
+    "Poisson",
     "Probit",
 ]

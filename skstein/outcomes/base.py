@@ -81,6 +81,14 @@ class Outcome:
     def check(self, y):
         """Raise a ValueError where ``y``, finite numbers of shape (n,), cannot be observed."""
 
+    def center(self, y, weights, offset):
+        """The constant about which a predictor beside ``offset`` (n,) is expected.
+
+        The prior of an intercept applies to the distance from it, so that it is equally weak
+        whatever the size of the outcomes.
+        """
+        return 0.0
+
     def rescaled_by(self, y_scale):
         """What is added to each of `extra` when y is multiplied by ``y_scale``."""
         return np.zeros(len(self.extra))
@@ -156,6 +164,11 @@ class Canonical:
         return total, weighted(self.residual(eta, y), weights) if score else None
 
 
+def _chosen(eta, some):
+    """The heads of some particles."""
+    return [head[..., some] for head in eta]
+
+
 class NumericOutcome(Outcome):
     """An outcome that is a number: predictions from the distribution under each particle."""
 
@@ -178,29 +191,39 @@ class NumericOutcome(Outcome):
         between = np.square(means - mean[..., None]) @ weights
         return np.stack([mean, between, np.full_like(mean, self.noise(eta) @ weights)], axis=1)
 
+    def cdf_by_particle(self, eta, y):
+        """Probability of an outcome of ``y`` (n,) at most under each particle, shape (n, m)."""
+        return self.distribution(eta).cdf(y[:, None])
+
+    def quantiles_by_particle(self, eta, level):
+        """A quantile under each particle, shape (n, m)."""
+        return self.distribution(eta).ppf(level)
+
     def cdf(self, eta, weights, y):
         """Probability of an outcome of ``y`` (n,) at most, shape (n,)."""
-        return self.distribution(eta).cdf(y[:, None]) @ weights
+        return self.cdf_by_particle(eta, y) @ weights
+
+    def _is_discrete(self, eta):
+        return isinstance(self.distribution(eta).dist, rv_discrete)
 
     def quantiles(self, eta, weights, q):
         """Quantiles of the mixture, of shape (n, n_quantiles); whole numbers for counts."""
-        parts = self.distribution(eta)
         return mixture_quantiles(
-            lambda y: parts.cdf(y[:, None]) @ weights,
-            parts.ppf,
+            lambda y, some: self.cdf_by_particle(_chosen(eta, some), y),
+            lambda level, some: self.quantiles_by_particle(_chosen(eta, some), level),
+            weights,
             q,
-            discrete=isinstance(parts.dist, rv_discrete),
+            discrete=self._is_discrete(eta),
         )
 
     def crps(self, eta, weights, y):
         """Continuous ranked probability score at each outcome (n,), by quadrature of the cdf."""
-        parts = self.distribution(eta)
         return mixture_crps(
             lambda y: self.cdf(eta, weights, y),
-            parts.ppf,
+            lambda level, some: self.quantiles_by_particle(_chosen(eta, some), level),
             weights,
             y,
-            discrete=isinstance(parts.dist, rv_discrete),
+            discrete=self._is_discrete(eta),
         )
 
     def sample(self, eta, rng):

@@ -146,8 +146,7 @@ class PosteriorIntervalDisplay:
             xlabel = "value"
         else:
             _, values = estimator._unpack(posterior.particles)
-            if features is None:
-                features = [f"x{j}" for j in range(estimator.n_features_in_)]
+            features = estimator._features(estimator._scaling, features)
             groups = [str(c) for c in estimator.classes_] if values.shape[1] > 1 else None
             outcome, scale = estimator._outcome.predictor, estimator._scaling.scale
             standardized = scale is not None if standardized is None else standardized

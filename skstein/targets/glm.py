@@ -38,6 +38,8 @@ class RegressionTarget(Target):
         On the coefficients and on the intercepts; ``Normal(1.0)`` and ``Normal(10.0)`` by default.
     center, scale : array-like of shape (p,), default=None
         The features are taken as ``(X - center) / scale``.
+    offset : array-like of shape (n,), default=None
+        What is added to the (first) linear predictor of each row.
     feature_names : sequence of str, default=None
         Names of the columns.
     class_names : sequence of str, default=None
@@ -65,6 +67,7 @@ class RegressionTarget(Target):
         intercept_prior=None,
         center=None,
         scale=None,
+        offset=None,
         feature_names=None,
         class_names=None,
     ):
@@ -76,8 +79,10 @@ class RegressionTarget(Target):
         self.weights = (
             np.ones(self.n_rows) if sample_weight is None else np.asarray(sample_weight, float)
         )
-        for name, value in (("y", self.y), ("sample_weight", self.weights)):
-            if value.shape != (self.n_rows,):
+        self.offset = None if offset is None else np.asarray(offset, dtype=float)
+        by_row = {"y": self.y, "sample_weight": self.weights, "offset": self.offset}
+        for name, value in by_row.items():
+            if value is not None and value.shape != (self.n_rows,):
                 raise ValueError(f"{name} must have shape ({self.n_rows},), got {value.shape}.")
         self._weighted = bool((self.weights != 1.0).any())
         self.fit_intercept = bool(fit_intercept)
@@ -114,8 +119,19 @@ class RegressionTarget(Target):
         """The same regression on some of the rows, an index array."""
         twin = copy.copy(self)
         twin.design, twin.y, twin.weights = self.design.take(rows), self.y[rows], self.weights[rows]
+        twin.offset = None if self.offset is None else self.offset[rows]
         twin.n_rows = len(twin.y)
         return twin
+
+    @property
+    def initial(self):
+        """0, or where Newton would need many steps to it, the constant that suits the outcomes."""
+        theta = super().initial
+        if self.fit_intercept and self.n_outputs == 1:
+            offset = np.zeros(len(self.y)) if self.offset is None else self.offset
+            center = self.outcome.center(self.y, self.weights, offset)
+            theta[0] = center if abs(center) > 1.0 else 0.0
+        return theta
 
     # Prior: the coefficients of all outputs together are one block, the intercepts another.
 
@@ -202,6 +218,8 @@ class RegressionTarget(Target):
         coef = theta[:, : self._n_coef].reshape(-1, self.n_columns)
         eta = self.design.predictor(coef, rows).reshape(len(theta), self.n_outputs, -1)
         eta = eta.swapaxes(0, 1)
+        if self.offset is not None:
+            eta[0] += self.offset[rows]
         return [*eta, *theta.T[self._n_coef :, :, None]] if self.outcome.extra else eta
 
     def _sum(self, theta, rows, value, score):

@@ -10,11 +10,14 @@ from sklearn.base import clone, is_classifier
 from sklearn.gaussian_process.kernels import RBF
 
 from skstein import (
+    BayesianGammaRegression,
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
+    BayesianNegativeBinomialRegression,
     BayesianOrdinalRegression,
+    BayesianPoissonRegression,
     BayesianProbitRegression,
     LatentDirichletAllocation,
     SparseGPRegressor,
@@ -30,6 +33,9 @@ FITS = {
     BayesianLogisticRegression: {"inference": "laplace"},
     BayesianOrdinalRegression: {"inference": "laplace"},
     BayesianProbitRegression: {"inference": "laplace"},
+    BayesianPoissonRegression: {"inference": "laplace"},
+    BayesianNegativeBinomialRegression: {"inference": "laplace"},
+    BayesianGammaRegression: {"inference": "laplace"},
     BayesianMLPClassifier: NETWORK,
     BayesianMLPRegressor: NETWORK,
     SparseGPRegressor: {"n_inducing": 5, "max_iter": 1, "optimizer": None},
@@ -57,6 +63,7 @@ OTHERS = {
     "n_jobs": 2,
     "n_particles": 5,
     "n_targets": 3,
+    "offset": 1,
     "optimizer": "fmin_l_bfgs_b",
     "prior": "laplace",
     "random_state": 7,
@@ -88,6 +95,8 @@ def fitted(Estimator, n_rows=40, **params):
         return model.fit(X), X
     X = rng.normal(1.0, 2.0, (n_rows, 3))
     y = 10.0 + X[:, 0] + rng.normal(size=n_rows)
+    if Estimator in (BayesianPoissonRegression, BayesianNegativeBinomialRegression):
+        y = np.floor(np.abs(y))
     if Estimator is StochasticVolatility:
         return model.fit(y - y.mean()), y[:5] - y.mean()
     return model.fit(X, np.digitize(y, [10.5, 11.5]) if is_classifier(model) else y), X

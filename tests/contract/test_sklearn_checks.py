@@ -19,11 +19,14 @@ from sklearn.utils.estimator_checks import (
 )
 
 from skstein import (
+    BayesianGammaRegression,
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
+    BayesianNegativeBinomialRegression,
     BayesianOrdinalRegression,
+    BayesianPoissonRegression,
     BayesianProbitRegression,
 )
 from skstein.inference import (
@@ -38,6 +41,7 @@ from skstein.inference import (
     SteinPoints,
 )
 from skstein.kernels import RBF
+from skstein.priors import Normal
 from skstein.samplers import SGHMC
 
 # Some of the checks' toy data is too small or too separated for an engine, which rightly says so.
@@ -64,6 +68,7 @@ ESTIMATORS = [
     BayesianOrdinalRegression,
     BayesianProbitRegression,
 ]
+COUNTS = [BayesianPoissonRegression, BayesianNegativeBinomialRegression]
 NETWORKS = [BayesianMLPRegressor, BayesianMLPClassifier]
 # Of three networks with four units, instead of the default configuration, which takes seconds.
 NETWORK_ENGINES = {
@@ -79,8 +84,11 @@ NETWORK_ENGINES = {
 
 def linear(Estimator, engine):
     # Rows of these checks are fitted without noise: a prior that leaves some keeps rounding small.
-    noise = {"noise_shape": 1.0} if Estimator is BayesianLinearRegression else {}
-    return Estimator(clone(SHORT[engine], safe=False), **noise)
+    own = {
+        BayesianLinearRegression: {"noise_shape": 1.0},
+        BayesianGammaRegression: {"prior": Normal(0.1)},
+    }
+    return Estimator(clone(SHORT[engine], safe=False), **own.get(Estimator, {}))
 
 
 def network(Estimator, engine, batch_size=None):
@@ -103,6 +111,8 @@ def cross(estimators, engines):
 
 
 LINEAR, OTHER_LINEAR = cross(ESTIMATORS, SHORT)
+LINEAR += [(Estimator, "laplace") for Estimator in [*COUNTS, BayesianGammaRegression]]
+OTHER_LINEAR += product(COUNTS, [engine for engine in SHORT if engine != "laplace"])
 NETWORK, OTHER_NETWORK = cross(NETWORKS, NETWORK_ENGINES)
 
 

@@ -20,6 +20,7 @@ def fits():
     X = rng.normal(size=(40, 2))
     y = X @ [1.0, -1.0] + 0.5 * rng.normal(size=40)
     classes, three = np.where(y > 0, "yes", "no"), np.digitize(y, [-1.0, 1.0])
+    counts = np.floor(np.exp(y))
     options = {"inference": skstein.inference.SVGD(n_particles=15), "random_state": 0}
     network = {"hidden_layer_sizes": (2,), "max_iter": 3, "n_networks": 3, "random_state": 0}
     kernel_options = {"n_inducing": 5, "n_particles": 3, "optimizer": None, "random_state": 0}
@@ -28,6 +29,9 @@ def fits():
         (skstein.BayesianLogisticRegression(**options), classes, "predict_proba"),
         (skstein.BayesianLogisticRegression(**options), three, "predict_proba"),
         (skstein.BayesianProbitRegression(**options), classes, "predict_proba"),
+        (skstein.BayesianPoissonRegression(**options), counts, "predict_interval"),
+        (skstein.BayesianNegativeBinomialRegression(**options), counts, "predict_interval"),
+        (skstein.BayesianGammaRegression(**options), np.exp(y), "predict_interval"),
         (skstein.SparseGPRegressor(**kernel_options), y, "predict_interval"),
         (skstein.BayesianMLPRegressor(inference="ensemble", **network), y, "predict_interval"),
         (skstein.BayesianMLPClassifier(inference="ensemble", **network), three, "predict_proba"),

@@ -7,11 +7,19 @@ to come without a warning, which every test run turns into an error.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
 
-from skstein import BayesianLinearRegression, BayesianLogisticRegression
+from skstein import (
+    BayesianGammaRegression,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianNegativeBinomialRegression,
+    BayesianPoissonRegression,
+)
 from skstein.priors import Normal
 
 SMALL = ["synthetic4_logistic", "breast_cancer_logistic", "diabetes_linear"]
@@ -110,3 +118,60 @@ def test_noise_and_coefficients_of_a_linear_regression_covary_rightly(engine, go
     variances = np.linalg.eigvalsh(np.cov(white.T, aweights=posterior.weights, bias=True))
     assert np.sqrt(variances.min()) > 0.8
     assert np.sqrt(variances.max()) < 1.2
+
+
+# Counts and positive outcomes.
+
+FAMILIES = {
+    "poisson": BayesianPoissonRegression,
+    "negative_binomial": BayesianNegativeBinomialRegression,
+    "gamma": BayesianGammaRegression,
+}
+OUTCOME_SETS = [
+    ("diabetes", "gamma"),
+    ("visits", "poisson"),
+    ("visits", "negative_binomial"),
+    ("bicycles", "poisson"),
+    ("bicycles", "negative_binomial"),
+]
+OUTCOMES_FILE = Path(__file__).parents[1] / "data" / "gold_outcomes.npz"
+
+
+def outcome_rows(name, arrays):
+    if name == "diabetes":
+        X, y = load_diabetes(return_X_y=True)
+        return ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32), y
+    return arrays[f"{name}/X"], arrays[f"{name}/y"]
+
+
+def check_outcome(name, family, engine, seed):
+    with np.load(OUTCOMES_FILE) as file:
+        X, y = outcome_rows(name, file)
+        gold = {key: file[f"{name}/{family}/{key}"] for key in ("mean", "sd", "quantiles")}
+        probabilities = file["probabilities"]
+    reg = FAMILIES[family](engine, standardize=False, random_state=seed).fit(X, y)
+    bar = BARS[engine]
+    error = (reg.posterior_.mean() - gold["mean"]) / gold["sd"]
+    assert np.sqrt(np.mean(error**2)) < SINGLE_SEED * bar.mean_error
+    low, high = stretched(bar.sd)
+    assert low < np.mean(reg.posterior_.std() / gold["sd"]) < high
+    found = reg.posterior_.quantile(probabilities)
+    distance = np.sqrt(np.mean(np.square((found - gold["quantiles"]) / gold["sd"])))
+    assert distance < SINGLE_SEED * QUANTILE_ERRORS.get(engine, 0.15)
+
+
+# Of engines that keep as many points as they like.
+QUANTILE_ERRORS = {"mcmc": 0.05, "pmfvb": 0.05}
+
+
+@pytest.mark.parametrize("engine", ["mcmc", "pmfvb"])
+@pytest.mark.parametrize(("name", "family"), OUTCOME_SETS[:2])
+def test_counts_and_amounts(name, family, engine):
+    check_outcome(name, family, engine, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", BARS)
+@pytest.mark.parametrize(("name", "family"), OUTCOME_SETS)
+def test_counts_and_amounts_by_every_engine(name, family, engine):
+    check_outcome(name, family, engine, 1)

@@ -1,0 +1,73 @@
+"""Linear models of the logarithm of a mean: what those of counts and of amounts share."""
+
+import numpy as np
+
+from .._validation import check_sample_weight
+from .offset import with_offset
+from .regressor import GeneralizedLinearRegressor
+
+
+class LogLinkRegressor(GeneralizedLinearRegressor):
+    """Base class of linear models of the logarithm of the mean."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    @with_offset
+    def score(self, X, y, sample_weight=None):
+        """Share of the deviance that the predicted means explain, D^2.
+
+        It is that of `sklearn.linear_model.PoissonRegressor` and `GammaRegressor`, a generalisation
+        of R^2: 1 is a perfect prediction, 0 that of the average of ``y``. Models of counts all
+        have the deviance of Poisson, so that they compare. Of distributions, not of means alone,
+        `log_predictive` is the score.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+        """
+        mean, y = self.predict(X), self._observed(y)
+        weights = check_sample_weight(sample_weight, y)
+        # As for R^2, a constant y is explained in full or not at all.
+        average = np.average(y, weights=weights)
+        left, whole = (
+            float(np.average(self._outcome.deviance(y, center), weights=weights))
+            for center in (mean, average)
+        )
+        return 1.0 - left / whole if whole > 0.0 else float(left == 0.0)
+
+
+class CountRegressor(LogLinkRegressor):
+    """Base class of linear models of counts."""
+
+    @with_offset
+    def predict_pmf(self, X, counts):
+        """Probability of each of some counts, averaged over the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        counts : array-like of int, of shape (n_counts,)
+            Whole numbers, such as ``range(10)``. Their probabilities add up to that of at most 9.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_counts)
+
+        Raises
+        ------
+        ValueError
+            If ``counts`` are not whole numbers from 0 on.
+        """
+        counts = np.atleast_1d(np.asarray(counts, dtype=float))
+        if counts.ndim > 1 or not np.all((counts >= 0.0) & (counts == np.floor(counts))):
+            raise ValueError("counts must be whole numbers from 0 on, in one dimension.")
+        return self._over_rows(X, lambda heads, w: self._outcome.pmf(heads, w, counts))

@@ -1,0 +1,106 @@
+"""Negative binomial regression: counts with more variance than their mean."""
+
+import numpy as np
+
+from ..outcomes import NegativeBinomial
+from .log_link import CountRegressor
+
+
+class BayesianNegativeBinomialRegression(CountRegressor):
+    r"""Bayesian negative binomial regression with a logarithmic link.
+
+    The outcome is a count of mean ``mu = exp(X @ coef + intercept + offset)`` and variance
+    ``mu + alpha mu**2``. Its unknown ``alpha`` is the squared relative spread of rates that the
+    features do not explain; ``sqrt(alpha)`` has a half Student t prior of 3 degrees of freedom and
+    scale 1. Priors of the coefficients are on the scale of the standardised features
+    (``standardize=True``); everything the estimator reports is on the original scale.
+
+    Parameters
+    ----------
+    inference : str or engine instance, default="mcmc"
+        How the posterior is found: "mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
+        "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
+    prior : str or prior instance, default="normal"
+        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
+        "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`.
+    intercept_prior : str or prior instance, default="normal"
+        Prior of the intercept; a name has scale 10. With ``standardize=True`` it is about the
+        logarithm of the mean of y (over that of the exposure, if there is an offset).
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    standardize : bool, default=True
+        Whether to divide the features by their standard deviations, and with an intercept to centre
+        them and the linear predictor, before the priors apply. Otherwise they are taken as they
+        are.
+    factorized : bool, default=False
+        Whether the variances of the priors "adaptive-ridge" and "hierarchical-normal" are a
+        mean-field factor of their own, in closed form, with ``inference="pmfvb"``; they are then
+        part of the posterior. Otherwise they are integrated out, which is the better posterior:
+        mean field understates standard deviations.
+    offset : str or int, default=None
+        Name or position of a column of X that is no feature: it is added to the linear predictor
+        as it is, with coefficient 1, as the logarithm of an exposure is. Where the offset is not in
+        X, `fit` and the predictions take it beside X.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the inference; an int makes it reproducible.
+    n_jobs : int, default=None
+        Number of jobs for independent pieces of the inference; the result does not depend on it.
+    verbose : int, default=0
+        If positive, a line is printed for each tenth of the inference.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the posterior of the call before, on the same data: "mcmc"
+        continues its chains and adds to its points, "fwss" keeps the particles and adds those
+        missing to a larger ``n_particles``, the other engines start from the particles.
+
+    Attributes
+    ----------
+    posterior_ : ParticlePosterior
+        Weighted particles of ``(intercept, coefficients, log_alpha)``, in original units; with
+        ``factorized=True`` also the logarithms of the prior's variances, on the scale on which it
+        applies. :doc:`/trust` tells what it says, and whether to believe it.
+    coef_ : ndarray of shape (n_features,)
+        Posterior means of the coefficients, to be read: predictions come from ``posterior_``, and
+        do not follow what is written here. A column of X that is the offset has none.
+    intercept_ : float
+        Posterior mean of the intercept, 0 without one.
+    coef_std_ : ndarray of shape (n_features,)
+        Posterior standard deviations of the coefficients.
+    intercept_std_ : float
+        Posterior standard deviation of the intercept, 0 without one.
+    alpha_ : float
+        Posterior mean of alpha; 0 would be Poisson.
+    inference_ : engine instance
+        The engine that was run.
+    n_iter_ : int
+        Number of iterations it made.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has any.
+
+    See Also
+    --------
+    BayesianPoissonRegression : Counts whose variance is their mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein import BayesianNegativeBinomialRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> mean = np.exp(1.0 + X @ [0.5, -0.3])
+    >>> y = rng.poisson(mean * rng.gamma(2.0, 0.5, 200))
+    >>> reg = BayesianNegativeBinomialRegression(random_state=0).fit(X, y)
+    >>> bool(np.all(np.abs(reg.coef_ - [0.5, -0.3]) < 4 * reg.coef_std_))
+    True
+    >>> reg.predict_interval(X[:3], level=0.9).shape
+    (3, 2)
+    >>> reg.predict_pmf(X[:3], range(5)).shape
+    (3, 5)
+    """
+
+    _outcome = NegativeBinomial()
+
+    def _summaries(self, posterior):
+        alpha = posterior.expect(lambda theta: np.exp(theta[:, posterior.names.index("log_alpha")]))
+        return {**super()._summaries(posterior), "alpha_": float(alpha)}

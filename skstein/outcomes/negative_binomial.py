@@ -1,0 +1,80 @@
+"""Counts with more variance than their mean: a Poisson distribution of uneven rates."""
+
+import numpy as np
+from scipy.special import betainc, expit, gammaln
+from scipy.stats import nbinom
+
+from ..priors import HalfStudentT
+from .log_link import CAP, Count, binet, exp_of_scale
+
+
+class NegativeBinomial(Count):
+    r"""A count of mean :math:`\mu` and variance :math:`\mu + \alpha \mu^2`.
+
+    It is a Poisson count whose rate is the mean times a gamma variable of mean 1 and variance
+    :math:`\alpha`; the number of that gamma's shape is :math:`r = 1 / \alpha`. The coordinate is
+    :math:`\log \alpha`. Its prior is that of a noise variance: :math:`\sqrt\alpha`, the relative
+    spread of rates, is half Student t of scale 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.outcomes import NegativeBinomial
+    >>> outcome, one = NegativeBinomial(), np.ones(1)
+    >>> outcome.quantiles((np.log([[3.0]]), np.log([0.5])), one, np.array([0.05, 0.95]))
+    array([[0., 8.]])
+    """
+
+    extra = ("log_alpha",)
+    extra_prior = HalfStudentT()
+
+    def _parts(self, eta, y):
+        """r, r + y, and ``log(1 + alpha mu)`` with its derivative, the gamma's part of the rate."""
+        at = eta[0] + np.clip(eta[1], -CAP, CAP)
+        r = exp_of_scale(-eta[1])
+        return r, r + y, np.logaddexp(0.0, at), expit(at)
+
+    def log_density(self, eta, y):
+        r, total, log_excess, _ = self._parts(eta, y)
+        # log Gamma(r + y) - log Gamma(r) - y log r, with all digits where r is large.
+        rising = (total - 0.5) * np.log1p(y / r) - y + binet(total, 0) - binet(r, 0)
+        return rising + y * eta[0] - total * log_excess - gammaln(y + 1.0)
+
+    def _rising(self, r, total, y):
+        """Derivative of the rising factorial above by log r."""
+        own = r / total * binet(total, 1) - binet(r, 1)
+        return r * np.log1p(y / r) - y + 0.5 * y / total + own
+
+    def residual(self, eta, y):
+        r, total, log_excess, share = self._parts(eta, y)
+        by_log_alpha = r * log_excess - total * share - self._rising(r, total, y)
+        return y - total * share, by_log_alpha
+
+    def curvature(self, eta, y):
+        r, total, log_excess, share = self._parts(eta, y)
+        spread = total * share * (1.0 - share)
+        across = spread - r * share
+        second = y**2 / total - 0.5 * y * (r + total) / total**2
+        second += (r / total) ** 2 * binet(total, 2) - binet(r, 2)
+        last = r * (log_excess - share) + across - self._rising(r, total, y) - second
+        return np.array([[spread, across], [across, last]])
+
+    def distribution(self, eta):
+        return nbinom(np.exp(-eta[1]), expit(-eta[0] - eta[1]))
+
+    def noise(self, eta):
+        mean = self.expected(eta)
+        return mean + np.exp(eta[1]) * mean**2
+
+    def cdf_by_particle(self, eta, y):
+        y = y[:, None]
+        cdf = betainc(np.exp(-eta[1]), np.floor(np.maximum(y, 0.0)) + 1.0, expit(-eta[0] - eta[1]))
+        return np.where(y < 0.0, 0.0, cdf)
+
+    def ratio(self, eta, y):
+        return (np.exp(-eta[1]) + y) / (y + 1.0) * expit(eta[0] + eta[1])
+
+    def sample(self, eta, rng):
+        r = np.exp(-eta[1])
+        shares = rng.standard_gamma(r, np.shape(eta[0])) / r
+        return self.draw(self.expected(eta) * shares, rng)
