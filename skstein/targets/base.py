@@ -65,6 +65,8 @@ class Target:
     batch_size : int or None
     initial : ndarray of shape (dim,)
         Where a search for the mode starts.
+    prior_location : float or ndarray of shape (dim,)
+        About which ``conditional`` is given second moments.
     held_out : Target or None
         The same model of rows kept back for validation.
     whitened : bool
@@ -86,6 +88,8 @@ class Target:
     whitened: bool = False
     bijection: Bijection | None = None
     start: Bijection | None = None
+    curved: bool = False
+    prior_location: Any = 0.0
 
     score: Any = None
     hessian: Any = None
