@@ -25,6 +25,7 @@ from .._warnings import warn
 from ..inference import ENGINES, resolve_engine
 from ..priors import PRIORS, resolve_prior
 from ..targets import Affine, Chain, HierarchicalTarget, RegressionTarget, Within
+from ._knowledge import under_joint_prior
 
 # For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
 # a matter of luck, and so is the prior, which applies on it.
@@ -124,9 +125,14 @@ class BayesianLinearModel(BayesianEstimator):
         )
         if stream and not further:
             self._begins_stream(X, target.dim, problem)
+        to_original = self._reporting(scaling, target.dim)
+        prior = self._resolved_prior()
+        if prior.joint:
+            classes = getattr(self, "classes_", None)
+            target = under_joint_prior(target, prior, to_original, classes)
         target.n_weightless = len(weights) - target.n_rows
         learn = self._update if further else self._infer
-        return learn(target, self._reporting(scaling, target.dim), *given, _scaling=scaling)
+        return learn(target, to_original, *given, _scaling=scaling)
 
     def _make_target(self, X, y, options):
         return RegressionTarget(self._outcome, X, y, **options)
@@ -165,12 +171,15 @@ class BayesianLinearModel(BayesianEstimator):
         return {
             "sample_weight": sample_weight,
             "fit_intercept": self.fit_intercept,
-            "prior": self._named_parameters["prior"](self.prior),
+            "prior": None if self._resolved_prior().joint else self._resolved_prior(),
             "intercept_prior": self._named_parameters["intercept_prior"](self.intercept_prior),
             "center": scaling.center,
             "scale": scaling.scale,
             "feature_names": getattr(self, "feature_names_in_", None),
         }
+
+    def _resolved_prior(self):
+        return self._named_parameters["prior"](self.prior)
 
     def _with_factors(self, target):
         """The target with its variances as mean-field factors, if ``factorized``."""
@@ -180,6 +189,11 @@ class BayesianLinearModel(BayesianEstimator):
             raise ValueError(
                 'factorized=True needs an engine that keeps factors apart: use inference="pmfvb", '
                 "with blocks=None."
+            )
+        if self._resolved_prior().joint:
+            raise ValueError(
+                f"factorized=True has no factors in closed form under prior={self.prior!r}: use "
+                "factorized=False."
             )
         if target.prior.variance_groups(target.n_features) is not None:
             target = HierarchicalTarget(target)

@@ -6,6 +6,7 @@ from .bijections import Affine, Chain, HyperbolicMap, Within
 from .factors import ConjugateFactor, MultivariateNormal
 from .glm import LogisticTarget, ProbitTarget, RegressionTarget, SoftmaxTarget
 from .hierarchical import HierarchicalTarget
+from .joint_prior import NormalPriorTarget
 from .linear import LinearTarget
 from .log_density import LogDensity
 from .minibatch import ControlVariate
@@ -32,6 +33,7 @@ __all__ = [
     "MLPTarget",
     "MultivariateNormal",
     "Network",
+    "NormalPriorTarget",
     "OneSided",
     "ProbitTarget",
     "RegressionTarget",

@@ -18,9 +18,10 @@ import math
 
 import numpy as np
 
-from ..priors import LogInverseGamma, Normal, Prior
+from ..priors import LogInverseGamma, Normal
 from .base import Target
 from .factors import ConjugateFactor, indices_of
+from .joint_prior import Flat
 
 
 class HierarchicalTarget(Target):
@@ -64,7 +65,7 @@ class HierarchicalTarget(Target):
         self._shape, self._rate = float(regression.prior.shape), float(regression.prior.rate)
         self.dim = self._inner + len(self._sizes)
         self._flat = copy.copy(regression)
-        self._flat.prior = _Flat()
+        self._flat.prior = Flat()
 
     @property
     def names(self):
@@ -186,19 +187,6 @@ class HierarchicalTarget(Target):
         noise = rng.standard_normal((m, len(self._coef)))
         inner[:, self._coef] = self._loc + np.exp(0.5 * log_v[:, self._groups]) * noise
         return np.concatenate([inner, log_v], axis=1)
-
-
-class _Flat(Prior):
-    """No prior: what stands in its place is added elsewhere."""
-
-    def log_density(self, coef):
-        return np.zeros(len(coef))
-
-    def score(self, coef):
-        return np.zeros_like(coef)
-
-    def precision(self, coef):
-        return np.zeros((len(coef), len(coef)))
 
 
 class _Apart(Target):
