@@ -1,11 +1,14 @@
-"""What is known before: yesterday's posterior, against the densities that it stands for."""
+"""What is known before, against SciPy, Gibbs sampling and posteriors of all rows."""
 
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import multivariate_normal
+from scipy import sparse
+from scipy.special import ndtr, ndtri
+from scipy.stats import halfnorm, multivariate_normal, norm
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -19,12 +22,14 @@ from skstein import (
     ParticlePosterior,
     check_target,
 )
-from skstein.inference import LaplaceDraws
-from skstein.priors import MultivariateNormal
+from skstein.inference import PMD, LaplaceDraws
+from skstein.priors import MultivariateNormal, Normal
 from skstein.targets import (
+    HalfLineMap,
     LinearTarget,
     LogisticTarget,
     NormalPriorTarget,
+    OneSignedTarget,
     ProbitTarget,
     SoftmaxTarget,
 )
@@ -182,3 +187,131 @@ def test_a_normal_that_is_none_is_refused(loc, cov, message):
 def test_particles_that_are_too_few_for_a_covariance_are_refused(rng):
     with pytest.raises(ValueError, match="more particles"):
         ParticlePosterior(rng.normal(size=(4, 4))).as_prior()
+
+
+# Signs.
+
+
+@pytest.mark.parametrize("signs", [[1.0, -1.0, 0.0], [0.0, 1.0, 1.0]])
+def test_the_half_line_map_is_a_bijection_with_its_derivatives(signs, rng):
+    signs, scale = np.array(signs), np.array([0.1, 2.0, 1.0])
+    bijection = HalfLineMap(signs, scale)
+    z = np.linspace(-6.0, 6.0, 25)[:, None] * np.array([1.0, 0.7, -0.9])
+    theta = bijection.forward(z)
+    assert ((theta * signs >= 0.0) | (signs == 0.0)).all()
+    assert_allclose(bijection.inverse(theta), z, rtol=1e-8, atol=1e-12)
+    # A half-normal prior of that scale is standard normal.
+    j = np.flatnonzero(signs)[0]
+    assert_allclose(halfnorm.cdf(np.abs(theta[:, j]), scale=scale[j]), norm.cdf(z[:, j]))
+    regression = LinearTarget(rng.normal(size=(9, 2)), rng.normal(size=9), fit_intercept=False)
+    target = OneSignedTarget(regression, bijection)
+    check_target(target, rng.normal(size=(3, 3)), random_state=0)
+    score = rng.normal(size=z.shape)
+    assert_allclose(bijection.push_score(z, bijection.pull_score(z, score)), score, atol=1e-6)
+
+
+def truncated_normal_gibbs(X, y, signs, rng, n=40_000):
+    """Draws of (intercept, coefficients, log sigma^2) under the priors of the estimator."""
+    A = np.column_stack([np.ones(len(y)), X])
+    gram, moment, prior = A.T @ A, A.T @ y, np.array([0.01] + [1.0] * X.shape[1])
+    theta, noise, draws = np.append(0.0, 0.1 * signs), 1.0, []
+    for _ in range(n):
+        for j, sign in enumerate([0.0, *signs]):
+            precision = gram[j, j] / noise + prior[j]
+            mean = (moment[j] - gram[j] @ theta + gram[j, j] * theta[j]) / noise / precision
+            sd = precision**-0.5
+            low = ndtr(-sign * mean / sd) if sign else 0.0
+            u = low + (1.0 - low) * rng.random()
+            theta[j] = mean + (sign or 1.0) * sd * ndtri(np.clip(u, 1e-300, 1.0 - 1e-16))
+        shape, rate = 1.0 + 0.5 * len(y), 1.0 + 0.5 * np.sum((y - A @ theta) ** 2)
+        noise = rate / rng.gamma(shape)
+        draws.append([*theta, np.log(noise)])
+    return np.array(draws[500:])
+
+
+@pytest.mark.parametrize("engine", ["mcmc", "ksd-mcmc", "pmfvb", "svgd", "fwss", "pmd"])
+def test_signs_against_gibbs_sampling(engine, leaning, seed):
+    """Coefficients that lean against 0 from either side; the noise prior is inverse gamma."""
+    X, y, signs, draws = leaning
+    model = BayesianLinearRegression(
+        engine, positive=signs, standardize=False, noise_shape=1.0, random_state=seed
+    ).fit(X, y)
+    posterior = model.posterior_
+    assert (posterior.particles[:, 1:-1] * signs >= 0.0).all()
+    sd = draws.std(axis=0)
+    mean_error = (posterior.mean() - draws.mean(axis=0)) / sd
+    assert np.sqrt(np.mean(mean_error**2)) < 0.1
+    assert_allclose(posterior.std() / sd, 1.0, atol=0.2)
+    levels = [0.05, 0.5, 0.95]
+    quantile_error = (posterior.quantile(levels) - np.quantile(draws, levels, axis=0)) / sd
+    assert np.sqrt(np.mean(quantile_error**2)) < 0.15
+
+
+@pytest.fixture(scope="module")
+def leaning():
+    rng = np.random.default_rng(0)
+    signs = np.array([1, 1, -1, 0])
+    X = rng.normal(size=(40, 4))
+    y = X @ [0.8, -0.3, 0.0, -0.5] + rng.normal(size=40)
+    return X, y, signs, truncated_normal_gibbs(X, y, signs, rng, n=8000)
+
+
+@pytest.mark.parametrize("kind", ["linear", "logistic", "probit"])
+def test_signs_by_position_and_by_name_hold_on_every_scale(kind, rng):
+    Estimator, X, y, _ = problem(kind, rng)
+    X = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = Estimator(quick, random_state=0)
+    by_name = clone(model).set_params(positive={"a": -1, "c": 1}).fit(X, y)
+    by_place = clone(model).set_params(positive=[-1, 0, 1]).fit(X, y)
+    assert_allclose(by_name.posterior_.particles, by_place.posterior_.particles)
+    assert (by_name.posterior_["a"] <= 0.0).all() and (by_name.posterior_["c"] >= 0.0).all()
+    model.set_params(positive=True).fit(sparse.csr_array(X.to_numpy()), y)
+    assert (np.ravel(model.coef_) > 0.0).all() and (model.posterior_["x2"] >= 0.0).all()
+    # The prior is cut off, not moved: where a sign is clear it changes nothing.
+    free = Estimator("mcmc", random_state=0).fit(X, y)
+    clear = Estimator("mcmc", positive=[1, 0, 0], random_state=0).fit(X, y)
+    gap = (free.posterior_.mean() - clear.posterior_.mean()) / free.posterior_.std()
+    assert np.abs(gap).max() < 0.1
+
+
+@pytest.mark.parametrize("prior", ["laplace", Normal(loc=1.0)])
+def test_signs_with_other_priors_streams_and_warm_starts(prior, rng):
+    _, X, y, _ = problem("logistic", rng, n=400)
+    model = BayesianLogisticRegression("mcmc", prior=prior, positive=True, random_state=0)
+    whole = clone(model).fit(X, y).posterior_
+    stream = clone(model).set_params(inference="pmd")
+    stream.partial_fit(X[:200], y[:200], classes=[0, 1]).partial_fit(X[200:], y[200:])
+    assert (stream.posterior_.particles[:, 1:] >= 0.0).all()
+    gap = (stream.posterior_.mean() - whole.mean()) / whole.std()
+    assert np.sqrt(np.mean(gap**2)) < 0.5  # the first rows standardise
+    warm = model.set_params(warm_start=True).fit(X, y).fit(X, y).posterior_
+    assert np.abs((warm.mean() - whole.mean()) / whole.std()).max() < 0.1
+    from_prior = PMD(init="prior", n_particles=200)
+    if isinstance(prior, Normal):
+        with pytest.raises(ValueError, match="sample_prior"):
+            clone(model).set_params(inference=from_prior).fit(X, y)
+    else:
+        found = clone(model).set_params(inference=from_prior, warm_start=False).fit(X, y)
+        assert (found.posterior_.particles[:, 1:] >= 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("positive", "params", "message"),
+    [
+        ([1, 0], {}, "1, -1 or 0 for each of 4 features"),
+        ([1, 0, 2, 0], {}, "1, -1 or 0 for each of 4 features"),
+        (np.ones((4, 1)), {}, "1, -1 or 0 for each of 4 features"),
+        ({"age": 1}, {}, "signs of age, which are no features of X"),
+        ([1, np.nan, 0, 0], {}, "1, -1 or 0 for each of 4 features"),
+        (["+", "-", "+", "-"], {}, "1, -1 or 0 for each of 4 features"),
+        ("all", {}, "'positive' parameter"),
+        (True, {"factorized": True, "inference": "pmfvb", "prior": "adaptive-ridge"}, "factors"),
+    ],
+)
+def test_infeasible_signs_are_refused(positive, params, message):
+    X, y = load_iris(return_X_y=True)
+    model = BayesianLogisticRegression(quick, positive=positive).set_params(**params)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match="one linear predictor"):
+        BayesianLogisticRegression(quick, positive=True).fit(X, y)

@@ -2,7 +2,50 @@
 
 import numpy as np
 
-from ..targets import NormalPriorTarget
+from ..targets import Chain, HalfLineMap, NormalPriorTarget, OneSignedTarget
+
+
+def signs_of(positive, n_features, names=None):
+    """The parameter ``positive`` as one sign a feature: 1, -1, or 0 for either.
+
+    Parameters
+    ----------
+    positive : bool, array-like of shape (n_features,) or dict of str to int
+    n_features : int
+    names : sequence of str, default=None
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+
+    Raises
+    ------
+    ValueError
+        If a sign is another number, their number is wrong, or a name is none of the features.
+    """
+    if isinstance(positive, bool | np.bool_):
+        return np.full(n_features, float(positive))
+    if isinstance(positive, dict):
+        known = [] if names is None else list(names)
+        if unknown := [name for name in positive if name not in known]:
+            raise ValueError(
+                f"positive has signs of {_listed(unknown)}, which are no features of X; they are "
+                + (f"{_listed(known)}." if known else "without names: give a list of signs.")
+            )
+        positive = [positive.get(name, 0) for name in known]
+    signs = np.asarray(positive)
+    if signs.shape != (n_features,) or not np.isin(signs, (-1, 0, 1)).all():
+        raise ValueError(
+            f"positive must be True, False, or 1, -1 or 0 for each of {n_features} features; got "
+            f"{positive!r}."
+        )
+    return signs.astype(float)
+
+
+def with_signs(target, to_original, signs, scale):
+    """The target in coordinates that keep to their ``signs`` (dim,), and the map from there."""
+    bijection = HalfLineMap(signs, scale)
+    return OneSignedTarget(target, bijection), Chain(to_original, bijection)
 
 
 def under_joint_prior(target, prior, to_original, classes):

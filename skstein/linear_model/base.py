@@ -25,7 +25,7 @@ from .._warnings import warn
 from ..inference import ENGINES, resolve_engine
 from ..priors import PRIORS, resolve_prior
 from ..targets import Affine, Chain, HierarchicalTarget, RegressionTarget, Within
-from ._knowledge import under_joint_prior
+from ._knowledge import signs_of, under_joint_prior, with_signs
 
 # For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
 # a matter of luck, and so is the prior, which applies on it.
@@ -41,6 +41,7 @@ class _Scaling:
     scale: np.ndarray | None = None
     y_center: float = 0.0
     y_scale: float = 1.0
+    half_scale: np.ndarray | None = None  # of coordinates that keep to one sign
 
     @property
     def standardize(self):
@@ -72,6 +73,7 @@ class BayesianLinearModel(BayesianEstimator):
     intercept_prior: Any = "normal"
     fit_intercept: bool = True
     standardize: bool = True
+    positive: Any = False
     factorized: bool = False
     warm_start: bool = False
 
@@ -88,6 +90,7 @@ class BayesianLinearModel(BayesianEstimator):
         "intercept_prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
         "fit_intercept": ["boolean"],
         "standardize": ["boolean"],
+        "positive": ["boolean", "array-like", dict],
         "factorized": ["boolean"],
         "warm_start": ["boolean"],
     }
@@ -125,11 +128,17 @@ class BayesianLinearModel(BayesianEstimator):
         )
         if stream and not further:
             self._begins_stream(X, target.dim, problem)
+        signs = self._signs(target)
+        if signs.any() and scaling.half_scale is None:
+            normal = target.conditional(np.ones(target.dim))
+            scaling.half_scale = normal.hessian_diagonal(target.initial) ** -0.5
         to_original = self._reporting(scaling, target.dim)
         prior = self._resolved_prior()
         if prior.joint:
             classes = getattr(self, "classes_", None)
             target = under_joint_prior(target, prior, to_original, classes)
+        if signs.any():
+            target, to_original = with_signs(target, to_original, signs, scaling.half_scale)
         target.n_weightless = len(weights) - target.n_rows
         learn = self._update if further else self._infer
         return learn(target, to_original, *given, _scaling=scaling)
@@ -177,6 +186,21 @@ class BayesianLinearModel(BayesianEstimator):
             "scale": scaling.scale,
             "feature_names": getattr(self, "feature_names_in_", None),
         }
+
+    def _signs(self, target):
+        """Of each coordinate: 1, -1, or 0 where it may have either."""
+        names = getattr(self, "feature_names_in_", None)
+        signs = signs_of(self.positive, self.n_features_in_, names)
+        if signs.any() and self.factorized:
+            raise ValueError("factorized=True has no factors in closed form with positive=.")
+        if signs.any() and self._outcome.n_predictors > 1:
+            raise ValueError(
+                "positive= needs an outcome with one linear predictor, such as two classes; this "
+                f"one has {self._outcome.n_predictors}, and a sign for one is none for another."
+            )
+        every = np.zeros(target.dim)
+        every[self.fit_intercept :][: len(signs)] = signs
+        return every
 
     def _resolved_prior(self):
         return self._named_parameters["prior"](self.prior)

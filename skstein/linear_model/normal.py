@@ -42,6 +42,9 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
     standardize : bool, default=True
         Whether to divide features and outcome by their standard deviations, and with an intercept
         to centre them, before the priors apply. Otherwise they are taken as they are.
+    positive : bool, array-like of shape (n_features,) or dict of str to int, default=False
+        Signs of the coefficients that are known: all positive, or 1, -1 and 0 (either) for each
+        feature, in their order or by name as in ``{"age": 1}``. The prior is cut off at 0.
     factorized : bool, default=False
         Whether the noise variance, and the variances of the priors "adaptive-ridge" and
         "hierarchical-normal", are mean-field factors of their own, in closed form, with

@@ -5,6 +5,7 @@ from .base import Target, supports
 from .bijections import Affine, Chain, HyperbolicMap, Within
 from .factors import ConjugateFactor, MultivariateNormal
 from .glm import LogisticTarget, ProbitTarget, RegressionTarget, SoftmaxTarget
+from .half_line import HalfLineMap, OneSignedTarget
 from .hierarchical import HierarchicalTarget
 from .joint_prior import NormalPriorTarget
 from .linear import LinearTarget
@@ -23,6 +24,7 @@ __all__ = [
     "ConjugateFactor",
     "ControlVariate",
     "FactorizedTarget",
+    "HalfLineMap",
     "HierarchicalTarget",
     "HyperbolicMap",
     "Laplace",
@@ -35,6 +37,7 @@ __all__ = [
     "Network",
     "NormalPriorTarget",
     "OneSided",
+    "OneSignedTarget",
     "ProbitTarget",
     "RegressionTarget",
     "SmoothedTarget",

@@ -67,6 +67,8 @@ class Target:
         Where a search for the mode starts.
     prior_location : float or ndarray of shape (dim,)
         About which ``conditional`` is given second moments.
+    symmetric_prior : bool
+        Whether the prior stays the same if a coordinate of a linear predictor changes its sign.
     held_out : Target or None
         The same model of rows kept back for validation.
     whitened : bool
@@ -90,6 +92,7 @@ class Target:
     start: Bijection | None = None
     curved: bool = False
     prior_location: Any = 0.0
+    symmetric_prior: bool = False
 
     score: Any = None
     hessian: Any = None

@@ -175,6 +175,10 @@ class RegressionTarget(Target):
         coef = self.prior.location(self.n_outputs * self.n_features)
         return self._join(intercepts[None], coef[None], np.zeros((1, len(self.outcome.extra))))[0]
 
+    @property
+    def symmetric_prior(self):
+        return not self.prior_location.any()
+
     def conditional(self, second_moment):
         """The same regression with normal priors that stand for its own; see `Prior.conditional`.
 
