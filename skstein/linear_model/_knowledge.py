@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..targets import Chain, HalfLineMap, NormalPriorTarget, OneSignedTarget
+from ..priors import Horseshoe
+from ..targets import Chain, HalfLineMap, HorseshoeTarget, NormalPriorTarget, OneSignedTarget
 
 
 def signs_of(positive, n_features, names=None):
@@ -40,6 +41,19 @@ def signs_of(positive, n_features, names=None):
             f"{positive!r}."
         )
     return signs.astype(float)
+
+
+def with_own_coordinates(target, prior):
+    """The target with the coordinates that the prior adds, if it does."""
+    return HorseshoeTarget(target, prior) if isinstance(prior, Horseshoe) else target
+
+
+def half_scale(target):
+    """By how much each coordinate may be expected to move, (dim,): near 0 a half line bends."""
+    if target.conditional is None:
+        return np.ones(target.dim)
+    normal = target.conditional(np.ones(target.dim))
+    return normal.hessian_diagonal(target.initial) ** -0.5
 
 
 def with_signs(target, to_original, signs, scale):

@@ -23,9 +23,9 @@ from .._validation import (
 )
 from .._warnings import warn
 from ..inference import ENGINES, resolve_engine
-from ..priors import PRIORS, resolve_prior
-from ..targets import Affine, Chain, HierarchicalTarget, RegressionTarget, Within
-from ._knowledge import signs_of, under_joint_prior, with_signs
+from ..targets import Affine, Chain, HierarchicalTarget, HorseshoeTarget, RegressionTarget, Within
+from ..priors import PRIORS, Horseshoe, resolve_prior
+from ._knowledge import half_scale, signs_of, under_joint_prior, with_own_coordinates, with_signs
 
 # For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
 # a matter of luck, and so is the prior, which applies on it.
@@ -86,8 +86,8 @@ class BayesianLinearModel(BayesianEstimator):
     _parameter_constraints = {
         **BayesianEstimator._parameter_constraints,
         "inference": [StrOptions(set(ENGINES)), HasMethods("run")],
-        "prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
-        "intercept_prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
+        "prior": [StrOptions(set(PRIORS)), HasMethods("sample")],
+        "intercept_prior": [StrOptions(set(PRIORS)), HasMethods("sample")],
         "fit_intercept": ["boolean"],
         "standardize": ["boolean"],
         "positive": ["boolean", "array-like", dict],
@@ -123,18 +123,20 @@ class BayesianLinearModel(BayesianEstimator):
         scaling = self._find_scaling(further, X, sample_weight, scaled)
         if scaled is not None:
             y = (y - scaling.y_center) / scaling.y_scale
+        prior = self._resolved_prior(stream)
         target = self._with_factors(
             self._make_target(X, y, self._target_options(scaling, sample_weight))
         )
+        target = with_own_coordinates(target, prior)
         if stream and not further:
             self._begins_stream(X, target.dim, problem)
         signs = self._signs(target)
         if signs.any() and scaling.half_scale is None:
-            normal = target.conditional(np.ones(target.dim))
-            scaling.half_scale = normal.hessian_diagonal(target.initial) ** -0.5
+            scaling.half_scale = half_scale(target)
         to_original = self._reporting(scaling, target.dim)
-        prior = self._resolved_prior()
-        if prior.joint:
+        if isinstance(target, HorseshoeTarget):
+            to_original = Chain(to_original, target.map)
+        elif not prior.blockwise:
             classes = getattr(self, "classes_", None)
             target = under_joint_prior(target, prior, to_original, classes)
         if signs.any():
@@ -177,11 +179,18 @@ class BayesianLinearModel(BayesianEstimator):
 
     def _target_options(self, scaling, sample_weight):
         """Options of the target that do not depend on the outcome."""
+        prior = self._resolved_prior()
+        intercept_prior = self._named_parameters["intercept_prior"](self.intercept_prior)
+        if not intercept_prior.blockwise:
+            raise ValueError(
+                f"intercept_prior={self.intercept_prior!r} is no prior of intercepts alone: use "
+                "another, such as Normal."
+            )
         return {
             "sample_weight": sample_weight,
             "fit_intercept": self.fit_intercept,
-            "prior": None if self._resolved_prior().joint else self._resolved_prior(),
-            "intercept_prior": self._named_parameters["intercept_prior"](self.intercept_prior),
+            "prior": prior if prior.blockwise else None,
+            "intercept_prior": intercept_prior,
             "center": scaling.center,
             "scale": scaling.scale,
             "feature_names": getattr(self, "feature_names_in_", None),
@@ -202,8 +211,13 @@ class BayesianLinearModel(BayesianEstimator):
         every[self.fit_intercept :][: len(signs)] = signs
         return every
 
-    def _resolved_prior(self):
-        return self._named_parameters["prior"](self.prior)
+    def _resolved_prior(self, stream=False):
+        prior = self._named_parameters["prior"](self.prior)
+        if stream and isinstance(prior, Horseshoe) and prior.global_scale is None:
+            raise ValueError(
+                "a Horseshoe needs its global_scale in a stream, whose number of rows is not known."
+            )
+        return prior
 
     def _with_factors(self, target):
         """The target with its variances as mean-field factors, if ``factorized``."""
@@ -214,7 +228,7 @@ class BayesianLinearModel(BayesianEstimator):
                 'factorized=True needs an engine that keeps factors apart: use inference="pmfvb", '
                 "with blocks=None."
             )
-        if self._resolved_prior().joint:
+        if not self._resolved_prior().blockwise:
             raise ValueError(
                 f"factorized=True has no factors in closed form under prior={self.prior!r}: use "
                 "factorized=False."

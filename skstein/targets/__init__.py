@@ -7,6 +7,7 @@ from .factors import ConjugateFactor, MultivariateNormal
 from .glm import LogisticTarget, ProbitTarget, RegressionTarget, SoftmaxTarget
 from .half_line import HalfLineMap, OneSignedTarget
 from .hierarchical import HierarchicalTarget
+from .horseshoe import HorseshoeTarget
 from .joint_prior import NormalPriorTarget
 from .linear import LinearTarget
 from .log_density import LogDensity
@@ -26,6 +27,7 @@ __all__ = [
     "FactorizedTarget",
     "HalfLineMap",
     "HierarchicalTarget",
+    "HorseshoeTarget",
     "HyperbolicMap",
     "Laplace",
     "LinearTarget",

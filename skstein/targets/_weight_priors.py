@@ -130,7 +130,7 @@ def weight_prior(prior):
     ValueError
         If its precisions have no closed form, or it expects other than 0.
     """
-    if np.any(prior.loc):
+    if prior.blockwise and np.any(prior.loc):
         raise ValueError(
             f"prior={prior!r} expects other coefficients than 0, which weights of a network have "
             "no use for: use loc=0."

@@ -292,6 +292,12 @@ class RegressionTarget(Target):
 
     def hessian_diagonal(self, theta):
         """The diagonal of `hessian`, shape (dim,), with the prior's expected precision."""
+        information = self._information_diagonal(theta)
+        information[: self._n_coef] += self._prior_precision_diagonal(theta)
+        return self._with_extra_curvature(information, theta)
+
+    def _information_diagonal(self, theta):
+        """The diagonal of the negative Hessian of the log likelihood, shape (dim,)."""
         k, size = self.n_outputs, self._n_coef
         information = np.zeros(self.dim)
         for block, curvature in self._curvatures(theta, 8 * (k * k + self.n_columns)):
@@ -299,8 +305,7 @@ class RegressionTarget(Target):
             for i in range(k):
                 by_predictor[i] += self.design.gram_diagonal(curvature[i, i], block)
             information[size:] += curvature[k:, k:].sum(axis=2).diagonal()
-        information[:size] += self._prior_precision_diagonal(theta)
-        return self._with_extra_curvature(information, theta)
+        return information
 
     def _with_extra_curvature(self, hessian, theta):
         """A Hessian, or its diagonal, with the prior's curvature of the further coordinates."""

@@ -26,6 +26,9 @@ class Flat(Prior):
     def expected_precision(self, second_moment):
         return np.zeros(len(second_moment))
 
+    def sample(self, rng, m, p):
+        return np.zeros((m, p))
+
     def curvature(self, coef):
         return np.zeros_like(coef)
 
