@@ -1,12 +1,14 @@
 """What is known before, against SciPy, Gibbs sampling and posteriors of all rows."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
+from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 from scipy.stats import halfnorm, multivariate_normal, norm
 from sklearn.base import clone
@@ -18,14 +20,16 @@ from sklearn.preprocessing import StandardScaler
 from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianMLPClassifier,
     BayesianProbitRegression,
     ParticlePosterior,
     check_target,
 )
-from skstein.inference import PMD, LaplaceDraws
-from skstein.priors import MultivariateNormal, Normal
+from skstein.inference import MCMC, PMD, LaplaceDraws
+from skstein.priors import Horseshoe, MultivariateNormal, Normal
 from skstein.targets import (
     HalfLineMap,
+    HorseshoeTarget,
     LinearTarget,
     LogisticTarget,
     NormalPriorTarget,
@@ -33,7 +37,9 @@ from skstein.targets import (
     ProbitTarget,
     SoftmaxTarget,
 )
+from skstein.targets.horseshoe import HorseshoeMap
 
+DATA = Path(__file__).parent / "data"
 P = 3
 quick = LaplaceDraws(n_particles=40)
 
@@ -315,3 +321,110 @@ def test_infeasible_signs_are_refused(positive, params, message):
         model.fit(X[:100], y[:100])
     with pytest.raises(ValueError, match="one linear predictor"):
         BayesianLogisticRegression(quick, positive=True).fit(X, y)
+
+
+# A horseshoe.
+
+
+@pytest.fixture(scope="module")
+def sparse_problem():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 8))
+    return X, 1.5 * X[:, 0] - X[:, 1] + 0.7 * rng.normal(size=60)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_horseshoe_target_agrees_with_itself(kind, rng):
+    _, X, y, make_target = problem(kind, rng)
+    target = HorseshoeTarget(make_target((X - 2.0) / [1.0, 5.0, 0.2], y), Horseshoe(1))
+    z = 1.5 * rng.normal(size=(4, target.dim))
+    check_target(target, z, random_state=0)
+    bijection, score, step = target.map, rng.normal(size=z.shape), 1e-6
+    assert_allclose(bijection.inverse(bijection.forward(z)), z, atol=1e-8)
+    assert_allclose(bijection.push_score(z, bijection.pull_score(z, score)), score, atol=1e-5)
+    moves = step * np.eye(target.dim)
+    for row in z:
+        jacobian = (bijection.forward(row + moves) - bijection.forward(row - moves)) / (2 * step)
+        log_det = np.linalg.slogdet(jacobian)[1]
+        assert_allclose(bijection.log_det(row[None])[0], log_det, atol=1e-5)
+        slope = (bijection.log_det(row + moves) - bijection.log_det(row - moves)) / (2 * step)
+        pulled = bijection.pull_score(row[None], score[:1])[0]
+        assert_allclose(pulled, jacobian @ score[0] + slope, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("tau", "slab"), [(1e-3, 1.0), (0.1, 2.0), (3.0, 0.5), (50.0, 0.1)])
+def test_coefficients_have_the_distribution_of_a_horseshoe(tau, slab):
+    """Of normal coordinates at chosen quantiles, against quadrature over the local scale."""
+    w = np.array([0.1, 0.5, 1.0, 2.0, 3.5])
+    bijection = HorseshoeMap(np.array([0]), 0.0)
+    theta = np.tile([0.0, np.log(tau), np.log(slab)], (len(w), 1))
+    z = bijection.inverse(theta)
+    z[:, 0] = w
+    for beta, expected in zip(bijection.forward(z)[:, 0], norm.cdf(w), strict=True):
+
+        def below(x, beta=beta):
+            free = (tau * np.exp(x)) ** 2
+            std = np.sqrt(slab**2 * free / (slab**2 + free))
+            return norm.cdf(beta / std) / (np.pi * np.cosh(x))
+
+        assert_allclose(quad(below, -40.0, 40.0, points=[0.0], limit=400)[0], expected, atol=2e-3)
+
+
+short = MCMC(n_draws=150, max_draws=150)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of few draws
+@pytest.mark.parametrize(
+    "engine",
+    [
+        short,
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("mcmc", "ksd-mcmc", "pmfvb")),
+    ],
+    ids=str,
+)
+def test_a_horseshoe_against_nuts(engine, seed):
+    """Three relevant coefficients of twenty, by NumPyro (``examples/benchmarks/horseshoe.py``)."""
+    gold = np.load(DATA / "horseshoe_linear.npz")
+    model = BayesianLinearRegression(
+        engine, prior=Horseshoe(3), standardize=False, noise_shape=1.0, random_state=seed
+    )
+    posterior = model.fit(gold["X"], gold["y"]).posterior_
+    error = (posterior.mean() - gold["mean"]) / gold["std"]
+    assert np.sqrt(np.mean(error**2)) < 0.1
+    assert abs(np.mean(posterior.std() / gold["std"]) - 1.0) < 0.1
+    quantiles = posterior.quantile(gold["levels"])
+    assert np.sqrt(np.mean(((quantiles - gold["quantiles"]) / gold["std"]) ** 2)) < 0.25
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_horseshoe_shrinks_noise_and_keeps_signals(sparse_problem):
+    X, y = sparse_problem
+    plain = BayesianLinearRegression(MCMC(n_draws=60, max_draws=60), random_state=0).fit(X, y)
+    sharp = clone(plain).set_params(prior="horseshoe").fit(X, y)
+    assert np.abs(sharp.coef_[2:]).sum() < 0.6 * np.abs(plain.coef_[2:]).sum()
+    assert_allclose(sharp.coef_[:2], plain.coef_[:2], rtol=0.15)
+    assert sharp.posterior_.names[-2:] == ("log_global_scale", "log_slab_scale")
+    assert sharp.predict_interval(X[:3]).shape == (3, 2)
+    signed = clone(sharp).set_params(positive=[1, -1] + [1] * 6).fit(X, y)
+    assert (signed.posterior_.particles[:, 1:9] * ([1, -1] + [1] * 6) >= 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("prior", "params", "message"),
+    [
+        (Horseshoe(n_relevant=4), {}, "n_relevant=4 relevant coefficients of 4"),
+        (Horseshoe(slab_scale=0.0), {}, "'slab_scale' parameter of Horseshoe"),
+        (Horseshoe(), {"factorized": True, "inference": "pmfvb"}, "factorized=False"),
+        ("normal", {"intercept_prior": Horseshoe()}, "no prior of intercepts alone"),
+    ],
+)
+def test_a_horseshoe_where_it_cannot_be_is_refused(prior, params, message):
+    X, y = load_iris(return_X_y=True)
+    model = BayesianLogisticRegression(quick, prior=prior).set_params(**params)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match="global_scale in a stream"):
+        stream = BayesianLogisticRegression("pmd", prior="horseshoe")
+        stream.partial_fit(X[:100], y[:100], classes=[0, 1])
+    with pytest.raises(ValueError, match="which networks need"):
+        BayesianMLPClassifier((3,), prior="horseshoe").fit(X, y)

@@ -20,6 +20,7 @@ from skstein.priors import (
     AdaptiveRidge,
     HalfStudentT,
     HierarchicalNormal,
+    Horseshoe,
     InverseGamma,
     Laplace,
     Normal,
@@ -407,6 +408,7 @@ TUNED = {
     "student-t": ("scale", StudentT(scale=0.1)),
     "adaptive-ridge": ("rate", AdaptiveRidge(rate=0.1)),
     "hierarchical-normal": ("rate", HierarchicalNormal(rate=0.1)),
+    "horseshoe": ("slab_scale", Horseshoe(slab_scale=0.1)),
 }
 
 
@@ -441,7 +443,7 @@ def test_a_named_prior_is_tuned_through_set_params_and_clone(kind, name, rng):
 
 
 @every_estimator
-@pytest.mark.parametrize("name", TUNED)
+@pytest.mark.parametrize("name", sorted(TUNED.keys() - {"horseshoe"}))
 def test_a_named_prior_of_the_intercept_is_wide(kind, name, rng):
     """It stands for scale 10: with a noise of about 1 the intercept of the data survives."""
     X, y = data(rng)

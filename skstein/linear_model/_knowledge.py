@@ -50,7 +50,7 @@ def with_own_coordinates(target, prior):
 
 def half_scale(target):
     """By how much each coordinate may be expected to move, (dim,): near 0 a half line bends."""
-    if target.conditional is None:
+    if isinstance(target, HorseshoeTarget):  # standard normal before the data
         return np.ones(target.dim)
     normal = target.conditional(np.ones(target.dim))
     return normal.hessian_diagonal(target.initial) ** -0.5

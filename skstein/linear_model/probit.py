@@ -19,8 +19,9 @@ class BayesianProbitRegression(GeneralizedLinearClassifier):
         How the posterior is found: "mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
         "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     prior : str or prior instance, default="normal"
-        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
-        "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`.
+        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge",
+        "hierarchical-normal" or "horseshoe", of scale 1, or one of :mod:`skstein.priors`.
+        :doc:`/priors` says how to choose, and how a posterior becomes one.
     intercept_prior : str or prior instance, default="normal"
         Prior of the intercepts; a name has scale 10.
     fit_intercept : bool, default=True

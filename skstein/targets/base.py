@@ -69,6 +69,9 @@ class Target:
         About which ``conditional`` is given second moments.
     symmetric_prior : bool
         Whether the prior stays the same if a coordinate of a linear predictor changes its sign.
+    judged_by_chains : bool
+        Whether engines that stay near their start are compared with chains however normal the
+        density looks from there.
     held_out : Target or None
         The same model of rows kept back for validation.
     whitened : bool
@@ -93,6 +96,7 @@ class Target:
     curved: bool = False
     prior_location: Any = 0.0
     symmetric_prior: bool = False
+    judged_by_chains: bool = False
 
     score: Any = None
     hessian: Any = None
