@@ -2,13 +2,13 @@
 Signs, and yesterday's posterior: what is known before changes a decision
 ==========================================================================
 
-Bicycles are rented out, and every day the weather decides whether a second van that moves them about
-pays. Few days have been seen, so that what is known before counts:
+Bicycles are rented out, and every day the weather decides whether a second van that moves them
+about pays. Few days have been seen, so that what is known before counts:
 
-- *signs*: warmth brings riders, rain and wind keep them away. Two weeks in a spring in which the warm
-  days happened to be wet say otherwise, and a model that believes them decides by noise.
-- *yesterday's posterior*: rows of the first weeks need not be kept. Their posterior, as the prior of the
-  weeks that follow, leads to the decisions that all rows together would.
+- *signs*: warmth brings riders, rain and wind keep them away. Two weeks in a spring in which the
+  warm days happened to be wet say otherwise, and a model that believes them decides by noise.
+- *yesterday's posterior*: rows of the first weeks need not be kept. Their posterior, as the prior
+  of the weeks that follow, leads to the decisions that all rows together would.
 
 The days are simulated, so that the right decision is known.
 """
@@ -61,8 +61,8 @@ plt.show()
 # %%
 # What the decisions cost
 # -----------------------
-# The van is ordered where the expected loss without it, rentals beyond the threshold, is more than it
-# costs. Over many such fortnights, each followed by a hundred days:
+# The van is ordered where the expected loss without it, rentals beyond the threshold, is more than
+# it costs. Over many such fortnights, each followed by a hundred days:
 
 
 def cost(fitted, X, y):
@@ -102,6 +102,7 @@ plt.show()
 print(costs.mean().round(1))
 
 # %%
-# Yesterday's posterior makes next to the same decisions as all days. Signs make up for a part of the
-# days that were never seen. Where the weeks before were of another kind the prior should say so: a wider
-# normal, ``MultivariateNormal(prior.loc, 4 * prior.cov, prior.names)``, believes them less.
+# Yesterday's posterior makes next to the same decisions as all days. Signs make up for a part of
+# the days that were never seen. Where the weeks before were of another kind the prior should say
+# so: a wider normal, ``MultivariateNormal(prior.loc, 4 * prior.cov, prior.names)``, believes them
+# less.

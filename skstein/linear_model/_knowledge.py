@@ -3,7 +3,14 @@
 import numpy as np
 
 from ..priors import Horseshoe
-from ..targets import Chain, HalfLineMap, HorseshoeTarget, NormalPriorTarget, OneSignedTarget
+from ..targets import (
+    Affine,
+    Chain,
+    HalfLineMap,
+    HorseshoeTarget,
+    NormalPriorTarget,
+    OneSignedTarget,
+)
 
 
 def signs_of(positive, n_features, names=None):
@@ -69,7 +76,7 @@ def under_joint_prior(target, prior, to_original, classes):
     ----------
     target : RegressionTarget
     prior : MultivariateNormal
-    to_original : Affine
+    to_original : bijection
         From the target's coordinates to those of the raw features.
     classes : ndarray of shape (n_classes,) or None
 
@@ -85,6 +92,11 @@ def under_joint_prior(target, prior, to_original, classes):
         raise ValueError(
             f"the prior is of {len(loc)} coordinates and this fit has {target.dim}, which are "
             f"{_listed(target.names)}."
+        )
+    if not isinstance(to_original, Affine):
+        raise ValueError(
+            f"{type(prior).__name__} cannot be the prior of an outcome such as this one, whose own "
+            "coordinates are not reported as they are found."
         )
     half = to_original.inverse_matrix @ np.linalg.cholesky(cov)
     return NormalPriorTarget(target, to_original.inverse(loc[None])[0], half @ half.T)

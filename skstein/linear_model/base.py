@@ -23,8 +23,8 @@ from .._validation import (
 )
 from .._warnings import warn
 from ..inference import ENGINES, resolve_engine
-from ..targets import Affine, Chain, HierarchicalTarget, HorseshoeTarget, RegressionTarget, Within
 from ..priors import PRIORS, Horseshoe, resolve_prior
+from ..targets import Affine, Chain, HierarchicalTarget, HorseshoeTarget, RegressionTarget, Within
 from ._knowledge import half_scale, signs_of, under_joint_prior, with_own_coordinates, with_signs
 
 # For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
