@@ -109,8 +109,10 @@ def follow_tails(target, frame, calibrated):
         What the chains found, where tails are heavy.
     """
     working = Transformed(target, frame.bijection)
-    if near and getattr(target, "judged_by_chains", False):
-        return frame, _pilot(working, frame)
+    if calibrated and getattr(target, "judged_by_chains", False):
+        rng = np.random.default_rng(0)
+        start = rng.standard_normal((_N_CHAINS, target.dim))
+        return frame, _second_pilot(working, start, rng)
     few = 1 < target.dim <= _MOST_COORDINATES and (target.n_rows or 0) <= _MOST_ROWS
     if not few or len(target.factors) > 1 or not _suspicious(working):
         return frame, None
@@ -134,15 +136,6 @@ def follow_tails(target, frame, calibrated):
             break
         bijection, there = Chain(bijection, funnel), z
     return replace(frame, bijection=bijection), replace(pilot, draws=there)
-
-
-def _pilot(working, frame):
-    """Chains in the coordinates of the frame."""
-    rng = np.random.default_rng(0)
-    start = rng.standard_normal((_N_CHAINS, working.dim))
-    _, draws, chains = _chains(working, start, _N_WARMUP[0], _N_DRAWS[1], rng)
-    reached = frame.bijection.forward(draws)
-    return Pilot(reached, float(ess(chains).min()), float(split_rhat(chains).max()))
 
 
 def _suspicious(working):

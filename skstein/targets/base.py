@@ -93,7 +93,6 @@ class Target:
     whitened: bool = False
     bijection: Bijection | None = None
     start: Bijection | None = None
-    curved: bool = False
     prior_location: Any = 0.0
     symmetric_prior: bool = False
     judged_by_chains: bool = False
