@@ -9,6 +9,7 @@ FIRST = (
     "extrapolation",
     "networks",
     "model_choice",
+    "prior_knowledge",
     "drift",
     "eight_schools",
     "grades",

@@ -186,6 +186,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         # Chains keep all their draws, which only a warm start needs.
         if not self.warm_start and self.inference_.update is None:
             posterior.state = None
+        posterior.classes = getattr(self, "classes_", None)
         fitted = {**fitted, "posterior_": posterior, "n_iter_": posterior.n_iter}
         twin = copy(self)
         vars(twin).update(fitted)

@@ -11,8 +11,10 @@ from ._probe import Probe
 from ._quantiles import narrowest_interval, weighted_quantile
 from ._random import as_generator
 from ._validation import check_count, check_fractions
+from ._warnings import warn
 from .diagnostics import ess, ess_tail, mcse_mean, split_rhat
 from .metrics import ksd
+from .priors import MultivariateNormal
 from .protocols import Array, Bijection
 from .targets.base import as_names
 from .targets.bijections import Chain
@@ -22,6 +24,9 @@ _NO_CHAIN = (
     "Particles of a posterior, taken by weight, and not draws of a chain: R-hat and effective "
     "sample sizes computed from them have no meaning."
 )
+# Of coordinates of a posterior that a normal stands for. Below these, data that came in two parts
+# had a mean within .1 standard deviations of that of all rows at once.
+_MAX_SKEWNESS, _MAX_EXCESS = 0.5, 1.5
 _FEWEST_DRAWS = 4  # of a chain, for R-hat and effective sample sizes
 
 
@@ -71,6 +76,8 @@ class ParticlePosterior:
     # A few log densities, by which a warm start knows the target where `log_densities` is None.
     _probe: Probe | None = None
     chains: Array | None = None  # of posteriors that were pickled without
+
+    classes: Any = None  # of the classifier that it is the posterior of
 
     def __init__(
         self,
@@ -164,6 +171,61 @@ class ParticlePosterior:
                 f"got shape {values.shape}."
             )
         return np.tensordot(self.weights, values, axes=1)
+
+    def as_prior(self) -> MultivariateNormal:
+        """The normal of this mean and covariance, as the ``prior=`` of a fit to further rows.
+
+        It is of all coordinates, on the scale that they are reported on, so that the new rows may
+        have other means and standard deviations. Particles are not kept: what is not normal is
+        lost.
+
+        Returns
+        -------
+        skstein.priors.MultivariateNormal
+            Arrays, names and classes.
+
+        Raises
+        ------
+        ValueError
+            If there are no more particles than coordinates.
+
+        Warns
+        -----
+        ConvergenceWarning
+                If the posterior is far from normal, with the names of coordinates in which it is.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from skstein import BayesianLogisticRegression
+        >>> X, y = load_iris(return_X_y=True)
+        >>> first = BayesianLogisticRegression(random_state=0).fit(X[::2], y[::2])
+        >>> prior = first.posterior_.as_prior()
+        >>> both = BayesianLogisticRegression(prior=prior, random_state=0).fit(X[1::2], y[1::2])
+        """
+        if far := self._far_from_normal():
+            worst = ", ".join(far[:5]) + ", ..." * (len(far) > 5)
+            warn(
+                f"the posterior is far from normal in {worst}, so that the prior made of it stands "
+                "for it poorly: fit all rows together, or use more rows before, or a tighter prior."
+            )
+        prior = MultivariateNormal(self.mean(), self.cov(), self.names, self.classes)
+        prior.moments()
+        return prior
+
+    def _far_from_normal(self) -> list[str]:
+        """Coordinates that are one-sided, skewed or heavy-tailed, beyond sampling error."""
+        draws, weights = self.particles, self.weights
+        if self.chains is not None:
+            draws = self.chains.reshape(-1, draws.shape[1])
+            weights = np.full(len(draws), 1.0 / len(draws))
+        z = draws - weights @ draws
+        z = z / np.maximum(np.sqrt(weights @ z**2), np.finfo(float).tiny)
+        error = np.sqrt(weights @ weights)  # 1 / sqrt(ess)
+        skewed = np.abs(weights @ z**3) > _MAX_SKEWNESS + 2.5 * np.sqrt(6.0) * error
+        heavy = np.abs(weights @ z**4 - 3.0) > _MAX_EXCESS + 2.5 * np.sqrt(24.0) * error
+        one_sided = np.isin(self.names, list(self.diagnostics.get("one_sided", ())))
+        return [self.names[j] for j in np.flatnonzero(skewed | heavy | one_sided)]
 
     def sample(self, n_samples: int, random_state=None) -> Array:
         """Draw particles with replacement, by weight.

@@ -2,8 +2,8 @@ r"""Priors on regression coefficients.
 
 A prior is a parameter object: an estimator's ``prior="normal"`` makes one with its defaults, and
 ``prior__scale`` tunes it in a grid search. It knows only a block of coefficients, never the data.
-``PRIORS`` has the names: "normal", "laplace", "student-t", "adaptive-ridge" and
-"hierarchical-normal".
+``PRIORS`` has the names: "normal", "laplace", "student-t", "adaptive-ridge",
+"hierarchical-normal" and "horseshoe".
 
 The hierarchical priors are scale mixtures of normals with the mixing variable integrated out: a
 variance of its own for each coefficient, :math:`\tau_j \sim IG(a, b)`, gives a Student t; one
@@ -25,6 +25,7 @@ from sklearn.base import BaseEstimator, clone
 from ._validation import LARGEST, Interval
 
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
+_LOCATION = [Real, "array-like"]
 _EXTREME = [Interval(Real, 1 / LARGEST, LARGEST, closed="both")]
 _NO_NOISE = 1e-5  # a variance, relative to that of the outcome, which rounding alone may leave
 
@@ -36,16 +37,31 @@ class Prior(BaseEstimator):
 
     Attributes
     ----------
+    loc : float or array-like of shape (n_features,)
+        What the coefficients are expected to be; 0 for a prior that does not say.
     precisions : {"given", "each", "shared"} or None
         Of the normals that the prior is a mixture of: "given" by ``scale``; gamma distributed, for
         "each" coefficient its own, so that the prior is a Student t with ``df`` and ``scale``; or
         one of ``shape`` and ``rate``, "shared" by all. None where they have no closed form.
+    blockwise : bool
+        Whether it is a density of a block of coefficients alone. `MultivariateNormal` is of all
+        coordinates of a model, and `Horseshoe` adds some: an estimator finds coordinates for them.
     """
 
     precisions: str | None = None
+    loc: Any = 0.0
+    blockwise: bool = True
+
+    def location(self, p):
+        """``loc`` of each of ``p`` coefficients, shape (p,)."""
+        return _each(self.loc, p, "loc")
+
+    def _deviation(self, coef):
+        """``coef`` (..., p) less ``loc``."""
+        return coef - self.location(coef.shape[-1])
 
     def conditional(self, second_moment):
-        """The normal prior that stands for this one near a posterior with ``E[coef**2]``.
+        """The normal prior that stands for this one near a posterior with ``E[(coef - loc)**2]``.
 
         Parameters
         ----------
@@ -55,7 +71,7 @@ class Prior(BaseEstimator):
         -------
         Normal
         """
-        return Normal(1.0 / np.sqrt(self.expected_precision(second_moment)))
+        return Normal(1.0 / np.sqrt(self.expected_precision(second_moment)), self.loc)
 
     def variance_groups(self, p):
         """Which of ``p`` coefficients share a variance that the prior integrates out.
@@ -69,7 +85,7 @@ class Prior(BaseEstimator):
 
 
 class Normal(Prior):
-    """Independent normal prior with mean 0 on every coefficient.
+    """Independent normal prior on every coefficient.
 
     Parameters
     ----------
@@ -77,6 +93,8 @@ class Normal(Prior):
         Standard deviation, in units of the coefficients of the features as the model sees them
         (standardised ones when the estimator standardises). An array gives each feature its own,
         the same for every class.
+    loc : float or array-like of shape (n_features,), default=0.0
+        Mean, in the same units.
 
     Examples
     --------
@@ -87,33 +105,34 @@ class Normal(Prior):
     """
 
     precisions = "given"
-    _parameter_constraints = {"scale": [*_POSITIVE, "array-like"]}
+    _parameter_constraints = {"scale": [*_POSITIVE, "array-like"], "loc": _LOCATION}
 
-    def __init__(self, scale=1.0):
+    def __init__(self, scale=1.0, loc=0.0):
         self.scale = scale
+        self.loc = loc
 
     def log_density(self, coef):
         """Normalised log density of each row of ``coef`` (m, p), shape (m,)."""
         scale = _each(self.scale, coef.shape[1])
-        standard = coef / scale
+        standard = self._deviation(coef) / scale
         standard = -0.5 * np.einsum("ij,ij->i", standard, standard)
         return standard - np.log(scale).sum() - 0.5 * coef.shape[1] * np.log(2 * np.pi)
 
     def score(self, coef):
         """Gradient of the log density at each row of ``coef`` (m, p), shape (m, p)."""
-        return -coef / _each(self.scale, coef.shape[1]) ** 2
+        return -self._deviation(coef) / _each(self.scale, coef.shape[1]) ** 2
 
     def precision(self, coef):
         """Negative Hessian of the log density at ``coef`` (p,), shape (p, p)."""
-        return np.diag(self.expected_precision(coef**2))
+        return np.diag(self.expected_precision(self._deviation(coef) ** 2))
 
     def expected_precision(self, second_moment):
-        """Precision of the normal that the mixture is made of, given ``E[coef**2]``, shape (p,)."""
+        """Precision of the normals mixed, given ``E[(coef - loc)**2]``, shape (p,)."""
         return _each(self.scale, len(second_moment)) ** -2.0
 
     def sample(self, rng, m, p):
         """Draw ``m`` coefficient vectors of length ``p``, shape (m, p)."""
-        return _each(self.scale, p) * rng.standard_normal((m, p))
+        return self.location(p) + _each(self.scale, p) * rng.standard_normal((m, p))
 
 
 class Laplace(Prior):
@@ -122,8 +141,10 @@ class Laplace(Prior):
     Parameters
     ----------
     scale : float or array-like of shape (n_features,), default=1.0
-        The density is ``exp(-|coef| / scale) / (2 scale)``; the standard deviation is
+        The density is ``exp(-|coef - loc| / scale) / (2 scale)``; the standard deviation is
         ``sqrt(2) scale``.
+    loc : float or array-like of shape (n_features,), default=0.0
+        Where the density has its peak, in the same units.
 
     Examples
     --------
@@ -133,31 +154,32 @@ class Laplace(Prior):
     array([[-0.5,  0.5]])
     """
 
-    _parameter_constraints = {"scale": [*_POSITIVE, "array-like"]}
+    _parameter_constraints = {"scale": [*_POSITIVE, "array-like"], "loc": _LOCATION}
 
-    def __init__(self, scale=1.0):
+    def __init__(self, scale=1.0, loc=0.0):
         self.scale = scale
+        self.loc = loc
 
     def log_density(self, coef):
         """Normalised log density of each row of ``coef`` (m, p), shape (m,)."""
         scale = _each(self.scale, coef.shape[1])
-        return -np.sum(np.abs(coef) / scale, axis=1) - np.log(2 * scale).sum()
+        return -np.sum(np.abs(self._deviation(coef)) / scale, axis=1) - np.log(2 * scale).sum()
 
     def score(self, coef):
         """Gradient of the log density at each row of ``coef`` (m, p), shape (m, p)."""
-        return -np.sign(coef) / _each(self.scale, coef.shape[1])
+        return -np.sign(self._deviation(coef)) / _each(self.scale, coef.shape[1])
 
     def precision(self, coef):
         """Negative Hessian of the log density at ``coef`` (p,), shape (p, p): 0 off the kink."""
         return np.zeros((len(coef), len(coef)))
 
     def expected_precision(self, second_moment):
-        """Precision of the normal that the mixture is made of, given ``E[coef**2]``, shape (p,)."""
+        """Precision of the normals mixed, given ``E[(coef - loc)**2]``, shape (p,)."""
         return 1.0 / (_each(self.scale, len(second_moment)) * np.sqrt(second_moment))
 
     def sample(self, rng, m, p):
         """Draw ``m`` coefficient vectors of length ``p``, shape (m, p)."""
-        return rng.laplace(size=(m, p)) * _each(self.scale, p)
+        return self.location(p) + rng.laplace(size=(m, p)) * _each(self.scale, p)
 
 
 class StudentT(Prior):
@@ -169,6 +191,8 @@ class StudentT(Prior):
         Degrees of freedom.
     scale : float or array-like of shape (n_features,), default=1.0
         Scale; the standard deviation is ``scale * sqrt(df / (df - 2))`` for ``df`` above 2.
+    loc : float or array-like of shape (n_features,), default=0.0
+        Median, in the same units.
 
     Examples
     --------
@@ -179,22 +203,28 @@ class StudentT(Prior):
     """
 
     precisions = "each"
-    _parameter_constraints = {"df": _POSITIVE, "scale": [*_POSITIVE, "array-like"]}
+    _parameter_constraints = {
+        "df": _POSITIVE,
+        "scale": [*_POSITIVE, "array-like"],
+        "loc": _LOCATION,
+    }
 
-    def __init__(self, df=4.0, scale=1.0):
+    def __init__(self, df=4.0, scale=1.0, loc=0.0):
         self.df = df
         self.scale = scale
+        self.loc = loc
 
     def log_density(self, coef):
         """Normalised log density of each row of ``coef`` (m, p), shape (m,)."""
         df, p = self.df, coef.shape[1]
         scale = _each(self.scale, p)
-        value = -0.5 * (df + 1) * np.log1p((coef / scale) ** 2 / df).sum(axis=1)
+        value = -0.5 * (df + 1) * np.log1p((self._deviation(coef) / scale) ** 2 / df).sum(axis=1)
         constant = gammaln(0.5 * (df + 1)) - gammaln(0.5 * df) - 0.5 * np.log(df * np.pi)
         return value + p * constant - np.log(scale).sum()
 
     def score(self, coef):
         """Gradient of the log density at each row of ``coef`` (m, p), shape (m, p)."""
+        coef = self._deviation(coef)
         return -coef * self._precision(coef**2)
 
     def _precision(self, square):
@@ -203,22 +233,23 @@ class StudentT(Prior):
 
     def precision(self, coef):
         """Negative Hessian of the log density at ``coef`` (p,), shape (p, p)."""
+        coef = self._deviation(coef)
         precision = self._precision(coef**2)
         return np.diag(precision - 2 * (precision * coef) ** 2 / (self.df + 1))
 
     def expected_precision(self, second_moment):
-        """Precision of the normal that the mixture is made of, given ``E[coef**2]``, shape (p,)."""
+        """Precision of the normals mixed, given ``E[(coef - loc)**2]``, shape (p,)."""
         return self._precision(second_moment)
 
     def sample(self, rng, m, p):
         """Draw ``m`` coefficient vectors of length ``p``, shape (m, p)."""
-        return rng.standard_t(self.df, (m, p)) * _each(self.scale, p)
+        return self.location(p) + rng.standard_t(self.df, (m, p)) * _each(self.scale, p)
 
 
 class AdaptiveRidge(StudentT):
     r"""A variance of its own for every coefficient, integrated out.
 
-    ``coef_j | tau_j ~ N(0, tau_j)``, ``tau_j ~ InvGamma(shape, rate)``: a Student t with
+    ``coef_j | tau_j ~ N(loc, tau_j)``, ``tau_j ~ InvGamma(shape, rate)``: a Student t with
     ``2 shape`` degrees of freedom and scale ``sqrt(rate / shape)``.
 
     Parameters
@@ -226,6 +257,8 @@ class AdaptiveRidge(StudentT):
     shape, rate : float, default=1.0
         Of the inverse gamma distribution, whose density is proportional to
         ``tau ** -(shape + 1) * exp(-rate / tau)``.
+    loc : float or array-like of shape (n_features,), default=0.0
+        Median, in units of the coefficients of the features as the model sees them.
 
     References
     ----------
@@ -238,11 +271,12 @@ class AdaptiveRidge(StudentT):
     4.0
     """
 
-    _parameter_constraints = {"shape": _POSITIVE, "rate": _POSITIVE}
+    _parameter_constraints = {"shape": _POSITIVE, "rate": _POSITIVE, "loc": _LOCATION}
 
-    def __init__(self, shape=1.0, rate=1.0):
+    def __init__(self, shape=1.0, rate=1.0, loc=0.0):
         self.shape = shape
         self.rate = rate
+        self.loc = loc
 
     @property
     def df(self):
@@ -262,13 +296,16 @@ class AdaptiveRidge(StudentT):
 class HierarchicalNormal(Prior):
     r"""One unknown precision for all coefficients, integrated out.
 
-    ``coef_j | alpha ~ N(0, 1 / alpha)``, ``alpha ~ Gamma(shape, rate)``: a multivariate t with
+    ``coef_j | alpha ~ N(loc, 1 / alpha)``, ``alpha ~ Gamma(shape, rate)``: a multivariate t with
     ``2 shape`` degrees of freedom. How much all coefficients shrink is learnt from the data.
 
     Parameters
     ----------
     shape, rate : float, default=1.0
         Of the gamma distribution, whose mean is ``shape / rate``.
+    loc : float or array-like of shape (n_features,), default=0.0
+        What the coefficients shrink towards, in units of the coefficients of the features as the
+        model sees them.
 
     References
     ----------
@@ -283,15 +320,17 @@ class HierarchicalNormal(Prior):
     """
 
     precisions = "shared"
-    _parameter_constraints = {"shape": _POSITIVE, "rate": _POSITIVE}
+    _parameter_constraints = {"shape": _POSITIVE, "rate": _POSITIVE, "loc": _LOCATION}
 
-    def __init__(self, shape=1.0, rate=1.0):
+    def __init__(self, shape=1.0, rate=1.0, loc=0.0):
         self.shape = shape
         self.rate = rate
+        self.loc = loc
 
     def log_density(self, coef):
         """Normalised log density of each row of ``coef`` (m, p), shape (m,)."""
         a, b, p = self.shape, self.rate, coef.shape[1]
+        coef = self._deviation(coef)
         half = 0.5 * np.einsum("ij,ij->i", coef, coef)
         constant = gammaln(a + 0.5 * p) - gammaln(a) - 0.5 * p * np.log(2 * np.pi * b)
         return constant - (a + 0.5 * p) * np.log1p(half / b)
@@ -301,17 +340,18 @@ class HierarchicalNormal(Prior):
 
     def score(self, coef):
         """Gradient of the log density at each row of ``coef`` (m, p), shape (m, p)."""
+        coef = self._deviation(coef)
         square = np.einsum("ij,ij->i", coef, coef)
         return -self._alpha(square, coef.shape[1])[:, None] * coef
 
     def precision(self, coef):
         """Negative Hessian of the log density at ``coef`` (p,), shape (p, p)."""
-        p = len(coef)
+        p, coef = len(coef), self._deviation(coef)
         alpha = self._alpha(coef @ coef, p)
         return alpha * np.eye(p) - alpha**2 / (self.shape + 0.5 * p) * np.outer(coef, coef)
 
     def expected_precision(self, second_moment):
-        """Precision of the normal that the mixture is made of, given ``E[coef**2]``, shape (p,)."""
+        """Precision of the normals mixed, given ``E[(coef - loc)**2]``, shape (p,)."""
         p = len(second_moment)
         return np.full(p, self._alpha(second_moment.sum(), p))
 
@@ -322,7 +362,191 @@ class HierarchicalNormal(Prior):
     def sample(self, rng, m, p):
         """Draw ``m`` coefficient vectors of length ``p``, shape (m, p)."""
         alpha = rng.standard_gamma(self.shape, (m, 1)) / self.rate
-        return rng.standard_normal((m, p)) / np.sqrt(alpha)
+        return self.location(p) + rng.standard_normal((m, p)) / np.sqrt(alpha)
+
+
+class Horseshoe(Prior):
+    r"""Regularised horseshoe: most coefficients next to 0, a few as large as the data say.
+
+    ``coef_j ~ N(0, v_j)`` with ``1 / v_j = 1 / (tau lambda_j)**2 + 1 / c**2``: local scales
+    ``lambda_j`` and a global one ``tau``, half-Cauchy, and a slab of scale ``c`` for what is large,
+    whose square is inverse gamma. Local scales are integrated out; ``tau`` and ``c`` are part of
+    the posterior, as logarithms and on the scale on which the prior applies.
+
+    Parameters
+    ----------
+    n_relevant : float, default=None
+        How many coefficients are expected to be relevant: it sets the scale of ``tau`` to
+        ``n_relevant / (p - n_relevant) * sigma / sqrt(n)``, with ``sigma`` the standard deviation
+        of the noise, estimated along, in linear regression, and what stands for it in others (2 for
+        logistic regression). By default a tenth of the coefficients, and at least one.
+    slab_scale : float, default=2.0
+        Scale of large coefficients, in units of the coefficients of the features as the model sees
+        them (standardised ones when the estimator standardises).
+    slab_df : float, default=4.0
+        Degrees of freedom of large coefficients, which have a Student t distribution.
+    global_scale : float, default=None
+        The scale of ``tau`` itself, in place of ``n_relevant``; streams need it. In linear
+        regression it is relative to the standard deviation of the noise.
+
+    References
+    ----------
+    Piironen & Vehtari, "Sparsity information and regularization in the horseshoe and other
+    shrinkage priors", 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein import BayesianLinearRegression
+    >>> from skstein.priors import Horseshoe
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 30))
+    >>> y = 2.0 * X[:, 0] + rng.normal(size=100)
+    >>> model = BayesianLinearRegression(prior=Horseshoe(n_relevant=2), random_state=0).fit(X, y)
+    >>> bool(model.coef_[0] > 20 * np.abs(model.coef_[1:]).mean())
+    True
+    """
+
+    blockwise = False
+    _parameter_constraints = {
+        "n_relevant": [*_POSITIVE, None],
+        "slab_scale": _EXTREME,
+        "slab_df": _EXTREME,
+        "global_scale": [*_EXTREME, None],
+    }
+
+    def __init__(self, n_relevant=None, slab_scale=2.0, slab_df=4.0, global_scale=None):
+        self.n_relevant = n_relevant
+        self.slab_scale = slab_scale
+        self.slab_df = slab_df
+        self.global_scale = global_scale
+
+    def odds(self, p):
+        """The expected number of relevant coefficients over that of the others.
+
+        Raises
+        ------
+        ValueError
+            If ``n_relevant`` are all coefficients or more.
+        """
+        relevant = min(max(1.0, 0.1 * p), 0.5 * p) if self.n_relevant is None else self.n_relevant
+        if not relevant < p:
+            raise ValueError(
+                f"Horseshoe expects n_relevant={relevant} relevant coefficients of {p}: give fewer "
+                "than there are, or use another prior."
+            )
+        return relevant / (p - relevant)
+
+    def sample(self, rng, m, p):
+        """Draw ``m`` coefficient vectors of length ``p``, (m, p), with noise of variance 1."""
+        if self.global_scale is None:
+            raise ValueError("draws of a Horseshoe need its global_scale: without data it is open.")
+        half = 0.5 * self.slab_df
+        slab = half * self.slab_scale**2 / rng.standard_gamma(half, (m, 1))
+        tau, local = (np.abs(rng.standard_cauchy(size)) for size in [(m, 1), (m, p)])
+        free = (self.global_scale * tau * local) ** 2
+        return np.sqrt(slab * free / (slab + free)) * rng.standard_normal((m, p))
+
+
+class MultivariateNormal(Prior):
+    """One normal prior of all coordinates of a model: what earlier rows have told.
+
+    It is on the scale of the raw features, and has all that the posterior of a fit has: intercepts,
+    coefficients, and what further coordinates the outcome has, such as the log variance of noise.
+    It takes the place of ``prior``, ``intercept_prior`` and the prior of the noise. The method
+    ``as_prior`` of a posterior makes one; rows that come later then count as if all had come at
+    once, as far as the earlier posterior is normal.
+
+    Parameters
+    ----------
+    loc : array-like of shape (d,)
+        Mean.
+    cov : array-like of shape (d, d)
+        Covariance.
+    names : sequence of str, default=None
+        The coordinates, in the order of ``posterior_.names`` of a fit, which must have the same;
+        None does not look.
+    classes : array-like of shape (n_classes,), default=None
+        The classes of a classifier, which must be the same; None does not look.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein import BayesianLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = X @ [1.0, -1.0] + rng.normal(size=200)
+    >>> yesterday = BayesianLinearRegression(random_state=0).fit(X[:100], y[:100])
+    >>> today = BayesianLinearRegression(prior=yesterday.posterior_.as_prior(), random_state=0)
+    >>> today.fit(X[100:], y[100:]).coef_.round(1)
+    array([ 0.9, -0.9])
+    """
+
+    blockwise = False
+    _parameter_constraints = {
+        "loc": ["array-like"],
+        "cov": ["array-like"],
+        "names": ["array-like", None],
+        "classes": ["array-like", None],
+    }
+
+    def __init__(self, loc, cov, names=None, classes=None):
+        self.loc = loc
+        self.cov = cov
+        self.names = names
+        self.classes = classes
+
+    def moments(self):
+        """Mean (d,) and covariance (d, d), looked over.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit, or the covariance is not symmetric and positive definite.
+        """
+        loc, cov = (np.asarray(values, dtype=float) for values in (self.loc, self.cov))
+        d = loc.size
+        if loc.shape != (d,) or cov.shape != (d, d):
+            raise ValueError(
+                f"MultivariateNormal needs loc of shape (d,) and cov of shape (d, d); got "
+                f"{loc.shape} and {cov.shape}."
+            )
+        if not (np.isfinite(loc).all() and np.isfinite(cov).all()):
+            raise ValueError("MultivariateNormal needs a finite loc and cov; one holds NaN or inf.")
+        std = np.sqrt(np.maximum(cov.diagonal(), 0.0))
+        correlation = cov / np.outer(*[np.where(std > 0.0, std, 1.0)] * 2)
+        if not std.all() or np.abs(correlation - correlation.T).max() > 1e-8:
+            raise ValueError(
+                "the cov of MultivariateNormal must be symmetric, its diagonal positive."
+            )
+        if np.linalg.eigvalsh(correlation)[0] < 1e-12:
+            raise ValueError(
+                "the cov of MultivariateNormal must be positive definite: with no more particles "
+                "than coordinates it is not; fit with more particles (n_particles)."
+            )
+        return loc, 0.5 * (cov + cov.T)
+
+    def log_density(self, coef):
+        """Normalised log density of each row of ``coef`` (m, d), shape (m,)."""
+        loc, cov = self.moments()
+        tril = np.linalg.cholesky(cov)
+        white = np.linalg.solve(tril, (coef - loc).T)
+        constant = np.log(tril.diagonal()).sum() + 0.5 * len(loc) * np.log(2 * np.pi)
+        return -0.5 * np.sum(white**2, axis=0) - constant
+
+    def score(self, coef):
+        """Gradient of the log density at each row of ``coef`` (m, d), shape (m, d)."""
+        loc, cov = self.moments()
+        return -np.linalg.solve(cov, (coef - loc).T).T
+
+    def precision(self, coef):
+        """Negative Hessian of the log density, shape (d, d)."""
+        return np.linalg.inv(self.moments()[1])
+
+    def sample(self, rng, m, p):
+        """Draw ``m`` vectors, shape (m, d)."""
+        loc, cov = self.moments()
+        return loc + rng.standard_normal((m, len(loc))) @ np.linalg.cholesky(cov).T
 
 
 class LogInverseGamma:
@@ -486,33 +710,32 @@ class InverseGamma(LogInverseGamma, NoisePrior):
         self.scale = scale
 
 
-def _each(scale, p):
-    """``scale`` as an array of shape (p,): one a feature, repeated for each class."""
+def _each(value, p, name="scale"):
+    """A parameter as an array of shape (p,): one a feature, repeated for each class."""
     # Asked for at every gradient: where there are few rows that costs as much as the rows do.
-    number = isinstance(scale, (float, Real))  # a plain float is found out at once
-    return _same(float(scale), p) if number else _tiled(scale, p)
+    number = isinstance(value, (float, Real))  # a plain float is found out at once
+    return _same(float(value), p, name) if number else _tiled(value, p, name)
 
 
 @lru_cache
-def _same(scale, p):
-    each = _tiled(scale, p)
+def _same(value, p, name):
+    each = _tiled(value, p, name)
     each.flags.writeable = False
     return each
 
 
-def _tiled(scale, p):
-    scale = np.asarray(scale, dtype=float)
-    if scale.ndim > 1 or (scale.ndim == 1 and (not len(scale) or p % len(scale))):
+def _tiled(value, p, name):
+    value = np.asarray(value, dtype=float)
+    if value.ndim > 1 or (value.ndim == 1 and (not len(value) or p % len(value))):
         raise ValueError(
-            "the prior's scale must be a number or one number a feature; got shape "
-            f"{scale.shape} for {p} coefficients."
+            f"the prior's {name} must be a number or one number a feature; got shape "
+            f"{value.shape} for {p} coefficients."
         )
     # Beyond these its square leaves the range of floating point.
-    if not ((scale > 1e-150) & (scale < 1e150)).all():
-        raise ValueError(
-            f"the prior's scale must be positive and finite, from 1e-150 to 1e150; got {scale}."
-        )
-    return np.tile(scale, p // len(scale)) if scale.ndim else np.full(p, float(scale))
+    if not (np.abs(value) < 1e150).all() or (name == "scale" and not (value > 1e-150).all()):
+        allowed = "positive and finite, from 1e-150" if name == "scale" else "finite, from -1e150"
+        raise ValueError(f"the prior's {name} must be {allowed} to 1e150; got {value}.")
+    return np.tile(value, p // len(value)) if value.ndim else np.full(p, float(value))
 
 
 PRIORS = {
@@ -521,6 +744,7 @@ PRIORS = {
     "student-t": lambda scale: StudentT(scale=scale),
     "adaptive-ridge": lambda scale: AdaptiveRidge(rate=scale**2),
     "hierarchical-normal": lambda scale: HierarchicalNormal(rate=scale**2),
+    "horseshoe": lambda scale: Horseshoe(slab_scale=2.0 * scale),
 }
 
 

@@ -39,7 +39,7 @@ from skstein.inference import (
     SteinPoints,
 )
 from skstein.priors import PRIORS as PRIOR_NAMES
-from skstein.priors import AdaptiveRidge, HierarchicalNormal, Laplace, Normal, StudentT
+from skstein.priors import AdaptiveRidge, HierarchicalNormal, Horseshoe, Laplace, Normal, StudentT
 from skstein.targets import LogisticTarget, SoftmaxTarget
 
 ENGINES = {
@@ -57,6 +57,8 @@ PRIORS = [
     *PRIOR_NAMES,
     *(Normal(scale) for scale in (1e-100, 1e-8, 1e8, 1e100)),
     *(Laplace(scale) for scale in (1e-4, 1e4, 1e100)),
+    *(kind(loc=loc) for kind in (Normal, StudentT, HierarchicalNormal) for loc in (-3.0, 1e6)),
+    *(Horseshoe(1e-3, slab) for slab in (1e-8, 1e8)),
     *(StudentT(df) for df in (1e-100, 0.1, 1.0, 1e8)),
     *(StudentT(scale=scale) for scale in (1e-100, 1e100)),
     *(AdaptiveRidge(*pair) for pair in [(1e-3, 1e-3), (1e3, 1e-3), (1e-100, 1e100)]),
@@ -346,6 +348,7 @@ def fits(draw):
         "inference": pick(ENGINES),
         "prior": draw(st.sampled_from(PRIORS)),
         "intercept_prior": draw(st.sampled_from(["normal"] * len(PRIORS) + PRIORS)),
+        "positive": draw(st.sampled_from([False, False, False, True])),
         "fit_intercept": draw(st.booleans()),
         "standardize": draw(st.booleans()),
         "random_state": 0,

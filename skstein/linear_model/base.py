@@ -24,8 +24,9 @@ from .._validation import (
 )
 from .._warnings import warn
 from ..inference import ENGINES, resolve_engine
-from ..priors import PRIORS, resolve_prior
+from ..priors import PRIORS, Horseshoe, resolve_prior
 from ..targets import Affine, Chain, HierarchicalTarget, RegressionTarget, Within
+from ._knowledge import half_scale, signs_of, under_joint_prior, with_own_coordinates, with_signs
 from .offset import check_offset, offset_column, split
 
 # For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
@@ -47,6 +48,7 @@ class _Scaling:
     y_scale: float = 1.0
     offset_column: int | None = None  # of X, which is no feature then
     offset_given: bool = False  # beside X
+    half_scale: np.ndarray | None = None  # of coordinates that keep to one sign
 
     @property
     def standardize(self):
@@ -78,6 +80,7 @@ class BayesianLinearModel(BayesianEstimator):
     intercept_prior: Any = "normal"
     fit_intercept: bool = True
     standardize: bool = True
+    positive: Any = False
     factorized: bool = False
     offset: Any = None
     warm_start: bool = False
@@ -91,10 +94,11 @@ class BayesianLinearModel(BayesianEstimator):
     _parameter_constraints = {
         **BayesianEstimator._parameter_constraints,
         "inference": [StrOptions(set(ENGINES)), HasMethods("run")],
-        "prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
-        "intercept_prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
+        "prior": [StrOptions(set(PRIORS)), HasMethods("sample")],
+        "intercept_prior": [StrOptions(set(PRIORS)), HasMethods("sample")],
         "fit_intercept": ["boolean"],
         "standardize": ["boolean"],
+        "positive": ["boolean", "array-like", dict],
         "factorized": ["boolean"],
         "offset": [str, Integral, None],
         "warm_start": ["boolean"],
@@ -145,12 +149,24 @@ class BayesianLinearModel(BayesianEstimator):
             y = (y - scaling.y_center) / scaling.y_scale
         elif scaling.y_center or offset.any():
             options["offset"] = offset + scaling.y_center
+        prior = self._resolved_prior(stream)
         target = self._with_factors(self._make_target(X, y, options))
+        target, to_original = with_own_coordinates(
+            target, prior, lambda target: self._reporting(scaling, target.dim)
+        )
         if stream and not further:
             self._begins_stream(X, target.dim, problem)
+        signs = self._signs(target, scaling)
+        if signs.any() and scaling.half_scale is None:
+            scaling.half_scale = half_scale(target)
+        if not prior.blockwise:
+            classes = getattr(self, "classes_", None)
+            target = under_joint_prior(target, prior, to_original, classes)
+        if signs.any():
+            target, to_original = with_signs(target, to_original, signs, scaling.half_scale)
         target.n_weightless = len(weights) - target.n_rows
         learn = self._update if further else self._infer
-        return learn(target, self._reporting(scaling, target.dim), *given, _scaling=scaling)
+        return learn(target, to_original, *given, _scaling=scaling)
 
     def _split_offset(self, X, offset):
         """The features of X, the offset (n,) of the rows, and which column of X it is, if any."""
@@ -199,15 +215,46 @@ class BayesianLinearModel(BayesianEstimator):
 
     def _target_options(self, scaling, sample_weight):
         """Options of the target that do not depend on the outcome."""
+        prior = self._resolved_prior()
+        intercept_prior = self._named_parameters["intercept_prior"](self.intercept_prior)
+        if not intercept_prior.blockwise:
+            raise ValueError(
+                f"intercept_prior={self.intercept_prior!r} is no prior of intercepts alone: use "
+                "another, such as Normal."
+            )
         return {
             "sample_weight": sample_weight,
             "fit_intercept": self.fit_intercept,
-            "prior": self._named_parameters["prior"](self.prior),
-            "intercept_prior": self._named_parameters["intercept_prior"](self.intercept_prior),
+            "prior": prior if prior.blockwise else None,
+            "intercept_prior": intercept_prior,
             "center": scaling.center,
             "scale": scaling.scale,
             "feature_names": self._features(scaling),
         }
+
+    def _signs(self, target, scaling):
+        """Of each coordinate: 1, -1, or 0 where it may have either."""
+        names = getattr(self, "feature_names_in_", None)
+        signs = signs_of(self.positive, self.n_features_in_, names)
+        signs = self._features(scaling, signs)
+        if any(signs) and self.factorized:
+            raise ValueError("factorized=True has no factors in closed form with positive=.")
+        if any(signs) and self._outcome.n_predictors > 1:
+            raise ValueError(
+                "positive= needs an outcome with one linear predictor, such as two classes; this "
+                f"one has {self._outcome.n_predictors}, and a sign for one is none for another."
+            )
+        every = np.zeros(target.dim)
+        every[self.fit_intercept :][: len(signs)] = signs
+        return every
+
+    def _resolved_prior(self, stream=False):
+        prior = self._named_parameters["prior"](self.prior)
+        if stream and isinstance(prior, Horseshoe) and prior.global_scale is None:
+            raise ValueError(
+                "a Horseshoe needs its global_scale in a stream, whose number of rows is not known."
+            )
+        return prior
 
     def _with_factors(self, target):
         """The target with its variances as mean-field factors, if ``factorized``."""
@@ -217,6 +264,11 @@ class BayesianLinearModel(BayesianEstimator):
             raise ValueError(
                 'factorized=True needs an engine that keeps factors apart: use inference="pmfvb", '
                 "with blocks=None."
+            )
+        if not self._resolved_prior().blockwise:
+            raise ValueError(
+                f"factorized=True has no factors in closed form under prior={self.prior!r}: use "
+                "factorized=False."
             )
         if target.prior.variance_groups(target.n_features) is not None:
             target = HierarchicalTarget(target)

@@ -27,8 +27,9 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         How the posterior is found: "mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
         "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     prior : str or prior instance, default="normal"
-        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
-        "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`.
+        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge",
+        "hierarchical-normal" or "horseshoe", of scale 1, or one of :mod:`skstein.priors`.
+        :doc:`/priors` says how to choose, and how a posterior becomes one.
     intercept_prior : str or prior instance, default="normal"
         Prior of the intercept; a name has scale 10.
     noise_shape, noise_scale : float, default=None
@@ -42,6 +43,9 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
     standardize : bool, default=True
         Whether to divide features and outcome by their standard deviations, and with an intercept
         to centre them, before the priors apply. Otherwise they are taken as they are.
+    positive : bool, array-like of shape (n_features,) or dict of str to int, default=False
+        Signs of the coefficients that are known: all positive, or 1, -1 and 0 (either) for each
+        feature, in their order or by name as in ``{"age": 1}``. The prior is cut off at 0.
     factorized : bool, default=False
         Whether the noise variance, and the variances of the priors "adaptive-ridge" and
         "hierarchical-normal", are mean-field factors of their own, in closed form, with

@@ -19,8 +19,9 @@ class BayesianProbitRegression(GeneralizedLinearClassifier):
         How the posterior is found: "mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
         "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     prior : str or prior instance, default="normal"
-        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
-        "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`.
+        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge",
+        "hierarchical-normal" or "horseshoe", of scale 1, or one of :mod:`skstein.priors`.
+        :doc:`/priors` says how to choose, and how a posterior becomes one.
     intercept_prior : str or prior instance, default="normal"
         Prior of the intercepts; a name has scale 10.
     fit_intercept : bool, default=True
@@ -28,6 +29,10 @@ class BayesianProbitRegression(GeneralizedLinearClassifier):
     standardize : bool, default=True
         Whether to divide the features by their standard deviations, and with an intercept to centre
         them, before the priors apply. Otherwise they are taken as they are.
+    positive : bool, array-like of shape (n_features,) or dict of str to int, default=False
+        Signs of the coefficients that are known: all positive, or 1, -1 and 0 (either) for each
+        feature, in their order or by name as in ``{"age": 1}``. The prior is cut off at 0. For two
+        classes only.
     factorized : bool, default=False
         Whether the variances of the priors "adaptive-ridge" and "hierarchical-normal" are a
         mean-field factor of their own, in closed form, with ``inference="pmfvb"``; they are then

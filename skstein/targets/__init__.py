@@ -5,7 +5,10 @@ from .base import Target, supports
 from .bijections import Affine, Chain, HyperbolicMap, Within
 from .factors import ConjugateFactor, MultivariateNormal
 from .glm import LogisticTarget, ProbitTarget, RegressionTarget, SoftmaxTarget
+from .half_line import HalfLineMap, OneSignedTarget
 from .hierarchical import HierarchicalTarget
+from .horseshoe import HorseshoeTarget
+from .joint_prior import NormalPriorTarget
 from .linear import LinearTarget
 from .log_density import LogDensity
 from .minibatch import ControlVariate
@@ -22,7 +25,9 @@ __all__ = [
     "ConjugateFactor",
     "ControlVariate",
     "FactorizedTarget",
+    "HalfLineMap",
     "HierarchicalTarget",
+    "HorseshoeTarget",
     "HyperbolicMap",
     "Laplace",
     "LinearTarget",
@@ -32,7 +37,9 @@ __all__ = [
     "MLPTarget",
     "MultivariateNormal",
     "Network",
+    "NormalPriorTarget",
     "OneSided",
+    "OneSignedTarget",
     "ProbitTarget",
     "RegressionTarget",
     "SmoothedTarget",

@@ -128,8 +128,13 @@ def weight_prior(prior):
     Raises
     ------
     ValueError
-        If its precisions have no closed form.
+        If its precisions have no closed form, or it expects other than 0.
     """
+    if prior.blockwise and np.any(prior.loc):
+        raise ValueError(
+            f"prior={prior!r} expects other coefficients than 0, which weights of a network have "
+            "no use for: use loc=0."
+        )
     if prior.precisions == "shared":
         return SharedPrecision(prior)
     if prior.precisions is not None:

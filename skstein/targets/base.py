@@ -65,6 +65,13 @@ class Target:
     batch_size : int or None
     initial : ndarray of shape (dim,)
         Where a search for the mode starts.
+    prior_location : float or ndarray of shape (dim,)
+        About which ``conditional`` is given second moments.
+    symmetric_prior : bool
+        Whether the prior stays the same if a coordinate of a linear predictor changes its sign.
+    judged_by_chains : bool
+        Whether engines that stay near their start are compared with chains however normal the
+        density looks from there.
     held_out : Target or None
         The same model of rows kept back for validation.
     whitened : bool
@@ -86,6 +93,9 @@ class Target:
     whitened: bool = False
     bijection: Bijection | None = None
     start: Bijection | None = None
+    prior_location: Any = 0.0
+    symmetric_prior: bool = False
+    judged_by_chains: bool = False
 
     score: Any = None
     hessian: Any = None

@@ -89,12 +89,13 @@ class RegressionTarget(Target):
         self.prior = Normal(1.0) if prior is None else prior
         self.intercept_prior = Normal(10.0) if intercept_prior is None else intercept_prior
         self.n_features = self.n_columns - self.fit_intercept
-        scale = np.asarray(getattr(self.prior, "scale", 1.0))
-        if scale.ndim and scale.shape != (self.n_features,):
-            raise ValueError(
-                f"the prior's scale has shape {scale.shape} for {self.n_features} features: give "
-                "one number, or one a feature."
-            )
+        for name in ("scale", "loc"):
+            each = np.asarray(getattr(self.prior, name, 0.0))
+            if each.ndim and each.shape != (self.n_features,):
+                raise ValueError(
+                    f"the prior's {name} has shape {each.shape} for {self.n_features} features: "
+                    "give one number, or one a feature."
+                )
         self.feature_names = (
             tuple(f"x{j}" for j in range(self.n_features))
             if feature_names is None
@@ -184,13 +185,23 @@ class RegressionTarget(Target):
             precision[np.ix_(where, where)] = self.intercept_prior.precision(intercepts[0])
         return precision
 
+    @property
+    def prior_location(self):
+        intercepts = self.intercept_prior.location(self.n_outputs * self.fit_intercept)
+        coef = self.prior.location(self.n_outputs * self.n_features)
+        return self._join(intercepts[None], coef[None], np.zeros((1, len(self.outcome.extra))))[0]
+
+    @property
+    def symmetric_prior(self):
+        return not self.prior_location.any()
+
     def conditional(self, second_moment):
         """The same regression with normal priors that stand for its own; see `Prior.conditional`.
 
         Parameters
         ----------
         second_moment : ndarray of shape (dim,)
-            ``E[theta**2]`` under the posterior.
+            ``E[(theta - prior_location)**2]`` under the posterior.
         """
         intercepts, coef = (block[0] for block in self._split(second_moment[None]))
         twin = copy.copy(self)
@@ -200,7 +211,8 @@ class RegressionTarget(Target):
         return twin
 
     def _prior_precision_diagonal(self, theta):
-        intercepts, coef = (block[0] for block in self._split(theta[None] ** 2))
+        squares = (theta - self.prior_location) ** 2
+        intercepts, coef = (block[0] for block in self._split(squares[None]))
         if self.fit_intercept:
             intercepts = self.intercept_prior.expected_precision(intercepts)
         return self._join(intercepts[None], self.prior.expected_precision(coef)[None])[0]
@@ -298,6 +310,12 @@ class RegressionTarget(Target):
 
     def hessian_diagonal(self, theta):
         """The diagonal of `hessian`, shape (dim,), with the prior's expected precision."""
+        information = self._information_diagonal(theta)
+        information[: self._n_coef] += self._prior_precision_diagonal(theta)
+        return self._with_extra_curvature(information, theta)
+
+    def _information_diagonal(self, theta):
+        """The diagonal of the negative Hessian of the log likelihood, shape (dim,)."""
         k, size = self.n_outputs, self._n_coef
         information = np.zeros(self.dim)
         for block, curvature in self._curvatures(theta, 8 * (k * k + self.n_columns)):
@@ -305,8 +323,7 @@ class RegressionTarget(Target):
             for i in range(k):
                 by_predictor[i] += self.design.gram_diagonal(curvature[i, i], block)
             information[size:] += curvature[k:, k:].sum(axis=2).diagonal()
-        information[:size] += self._prior_precision_diagonal(theta)
-        return self._with_extra_curvature(information, theta)
+        return information
 
     def _with_extra_curvature(self, hessian, theta):
         """A Hessian, or its diagonal, with the prior's curvature of the further coordinates."""

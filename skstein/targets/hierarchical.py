@@ -3,12 +3,14 @@ r"""A regression whose prior variances are coordinates, instead of integrated ou
 The priors `AdaptiveRidge` and `HierarchicalNormal` are normals of unknown variance,
 
 .. math::
-   w_j \mid v \sim N(0, v_{g(j)}), \qquad v_g \sim IG(a, b),
+   w_j \mid v \sim N(m_j, v_{g(j)}), \qquad v_g \sim IG(a, b),
 
 with a group for every coefficient or one for all. Their own densities have the variances integrated
 out, which is the better posterior. Here the variances stand for themselves, so that mean field can
-give them a factor, :math:`q(v) = \prod_g IG(a + n_g / 2, b + \frac12 \sum_{g(j) = g} E w_j^2)`, as
-PMFVB does in section 7.
+give them a factor, as PMFVB does in section 7, with :math:`m` the prior's location,
+
+.. math::
+   q(v) = \prod_g IG\Big(a + n_g / 2,\ b + \tfrac12 \sum_{g(j) = g} E (w_j - m_j)^2\Big).
 """
 
 import copy
@@ -16,9 +18,10 @@ import math
 
 import numpy as np
 
-from ..priors import LogInverseGamma, Normal, Prior
+from ..priors import LogInverseGamma, Normal
 from .base import Target
 from .factors import ConjugateFactor, indices_of
+from .joint_prior import Flat
 
 
 class HierarchicalTarget(Target):
@@ -58,10 +61,11 @@ class HierarchicalTarget(Target):
                 "HierarchicalNormal."
             )
         self._groups, self._sizes = groups, np.bincount(groups)
+        self._loc = regression.prior.location(len(self._coef))
         self._shape, self._rate = float(regression.prior.shape), float(regression.prior.rate)
         self.dim = self._inner + len(self._sizes)
         self._flat = copy.copy(regression)
-        self._flat.prior = _Flat()
+        self._flat.prior = Flat()
 
     @property
     def names(self):
@@ -74,6 +78,10 @@ class HierarchicalTarget(Target):
     def initial(self):
         level = math.log(self._rate / self._shape)
         return np.append(self.regression.initial, np.full(len(self._sizes), level))
+
+    @property
+    def prior_location(self):
+        return np.append(self.regression.prior_location, np.zeros(len(self._sizes)))
 
     @property
     def factors(self):
@@ -89,7 +97,8 @@ class HierarchicalTarget(Target):
     def _given(self, theta):
         """The regression under the normal prior of the expected precision over ``theta``."""
         twin = copy.copy(self.regression)
-        twin.prior = Normal(np.exp(-theta[:, self._inner :]).mean(axis=0)[self._groups] ** -0.5)
+        scale = np.exp(-theta[:, self._inner :]).mean(axis=0)[self._groups] ** -0.5
+        twin.prior = Normal(scale, self._loc)
         return twin
 
     def _optimum_given_variances(self, number):
@@ -99,7 +108,7 @@ class HierarchicalTarget(Target):
         return optimum
 
     def _variances_given_coef(self, theta):
-        return self._variances(np.mean(theta[:, self._coef] ** 2, axis=0))
+        return self._variances(np.mean((theta[:, self._coef] - self._loc) ** 2, axis=0))
 
     def _variances(self, square):
         scale = self._rate + 0.5 * np.bincount(self._groups, square)
@@ -114,7 +123,7 @@ class HierarchicalTarget(Target):
     def log_prior(self, theta):
         inner, log_v = theta[:, : self._inner], theta[:, self._inner :]
         a, b = self._shape, self._rate
-        exponent = b + 0.5 * self._sum_of_squares(inner[:, self._coef])
+        exponent = b + 0.5 * self._sum_of_squares(inner[:, self._coef] - self._loc)
         value = -(a + 0.5 * self._sizes) * log_v - exponent * np.exp(-log_v)
         constant = len(self._sizes) * (a * math.log(b) - math.lgamma(a))
         constant -= 0.5 * len(self._coef) * math.log(2 * math.pi)
@@ -125,7 +134,7 @@ class HierarchicalTarget(Target):
 
     def score(self, theta, rows=None):
         inner, log_v = theta[:, : self._inner], theta[:, self._inner :]
-        precision, coef = np.exp(-log_v), inner[:, self._coef]
+        precision, coef = np.exp(-log_v), inner[:, self._coef] - self._loc
         score = np.empty_like(theta)
         score[:, : self._inner] = self._flat.score(inner, rows)
         score[:, self._coef] -= precision[:, self._groups] * coef
@@ -136,7 +145,7 @@ class HierarchicalTarget(Target):
     def hessian(self, theta, rows=None):
         """Negative Hessian of the log density (dim, dim), over ``rows`` scaled to all rows."""
         inner, precision = theta[: self._inner], np.exp(-theta[self._inner :])
-        coef = inner[self._coef]
+        coef = inner[self._coef] - self._loc
         hessian = np.zeros((self.dim, self.dim))
         hessian[: self._inner, : self._inner] = self._flat.hessian(inner, rows)
         hessian[self._coef, self._coef] += precision[self._groups]
@@ -157,7 +166,7 @@ class HierarchicalTarget(Target):
         Parameters
         ----------
         second_moment : ndarray of shape (dim,)
-            ``E[theta**2]`` under the posterior.
+            ``E[(theta - prior_location)**2]`` under the posterior.
         """
         regression = self.regression.conditional(second_moment[: self._inner])
         variances = self._variances(second_moment[self._coef])
@@ -176,21 +185,8 @@ class HierarchicalTarget(Target):
         log_v = LogInverseGamma(self._shape * one, self._rate * one).sample(rng, m)
         inner = self.regression.sample_prior(rng, m)
         noise = rng.standard_normal((m, len(self._coef)))
-        inner[:, self._coef] = np.exp(0.5 * log_v[:, self._groups]) * noise
+        inner[:, self._coef] = self._loc + np.exp(0.5 * log_v[:, self._groups]) * noise
         return np.concatenate([inner, log_v], axis=1)
-
-
-class _Flat(Prior):
-    """No prior: what stands in its place is added elsewhere."""
-
-    def log_density(self, coef):
-        return np.zeros(len(coef))
-
-    def score(self, coef):
-        return np.zeros_like(coef)
-
-    def precision(self, coef):
-        return np.zeros((len(coef), len(coef)))
 
 
 class _Apart(Target):

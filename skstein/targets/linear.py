@@ -116,7 +116,9 @@ class LinearTarget(RegressionTarget):
         precision = np.exp(-theta[:, -1]).mean()
         information = precision * self._gram + self._prior_precision(theta[0])
         moment = self._moment + self._gram @ self._center
-        return MultivariateNormal(information, precision * moment)
+        zero = np.zeros((1, self.dim))
+        pull = self._add_prior_score(zero, zero.copy())[0, :-1]  # of normals: precision times loc
+        return MultivariateNormal(information, precision * moment + pull)
 
     def _noise_given_coef(self, theta):
         weight, rss, _ = self._sufficient(theta, None)

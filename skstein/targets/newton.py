@@ -207,8 +207,9 @@ def gaussian_surrogate(target, max_iter=200, tol=1e-10):
 
     For a prior that is a mixture of normals it is not the one at the joint mode, which may sit
     where no mass is: the prior is replaced by the normal of its expected precision, given the
-    second moments under the approximation, until the two agree. At a fixed point the evidence of
-    the approximation is at a maximum. For other targets it is the plain approximation.
+    second moments about its location under the approximation, until the two agree. At a fixed point
+    the evidence of the approximation is at a maximum. For other targets it is the plain
+    approximation.
 
     Parameters
     ----------
@@ -226,6 +227,7 @@ def gaussian_surrogate(target, max_iter=200, tol=1e-10):
     if not supports(target, "conditional"):
         return target, laplace_approximation(target)
     second_moment, start = np.ones(target.dim), None
+    location = getattr(target, "prior_location", 0.0)
     for _ in range(max_iter):
         surrogate = target.conditional(second_moment)
         laplace = laplace_approximation(surrogate, start)
@@ -233,7 +235,7 @@ def gaussian_surrogate(target, max_iter=200, tol=1e-10):
         if start is not None and not laplace.converged:
             break
         start, before = laplace.mode, second_moment
-        second_moment = laplace.mode**2 + laplace.variances()
+        second_moment = (laplace.mode - location) ** 2 + laplace.variances()
         if np.allclose(second_moment, before, rtol=tol, atol=0.0):
             break
     return surrogate, laplace

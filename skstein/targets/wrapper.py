@@ -19,6 +19,7 @@ class Wrapper(Target):
     def __init__(self, target):
         self.target, self.dim, self.n_rows = target, target.dim, target.n_rows
         self.held_out = getattr(target, "held_out", None)
+        self.judged_by_chains = getattr(target, "judged_by_chains", False)
         for part in _RESTS:
             if not supports(target, part):
                 setattr(self, part, None)

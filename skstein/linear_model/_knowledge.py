@@ -1,0 +1,122 @@
+"""What is known before, where it needs other coordinates than those that rows are fitted in."""
+
+import numpy as np
+
+from ..priors import Horseshoe
+from ..targets import (
+    Affine,
+    Chain,
+    HalfLineMap,
+    HorseshoeTarget,
+    NormalPriorTarget,
+    OneSignedTarget,
+)
+
+
+def signs_of(positive, n_features, names=None):
+    """The parameter ``positive`` as one sign a feature: 1, -1, or 0 for either.
+
+    Parameters
+    ----------
+    positive : bool, array-like of shape (n_features,) or dict of str to int
+    n_features : int
+    names : sequence of str, default=None
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+
+    Raises
+    ------
+    ValueError
+        If a sign is another number, their number is wrong, or a name is none of the features.
+    """
+    if isinstance(positive, bool | np.bool_):
+        return np.full(n_features, float(positive))
+    if isinstance(positive, dict):
+        known = [] if names is None else list(names)
+        if unknown := [name for name in positive if name not in known]:
+            raise ValueError(
+                f"positive has signs of {_listed(unknown)}, which are no features of X; they are "
+                + (f"{_listed(known)}." if known else "without names: give a list of signs.")
+            )
+        positive = [positive.get(name, 0) for name in known]
+    signs = np.asarray(positive)
+    if signs.shape != (n_features,) or not np.isin(signs, (-1, 0, 1)).all():
+        raise ValueError(
+            f"positive must be True, False, or 1, -1 or 0 for each of {n_features} features; got "
+            f"{positive!r}."
+        )
+    return signs.astype(float)
+
+
+def with_own_coordinates(target, prior, reporting):
+    """The target with the coordinates that the prior adds, if it does, and the map from there.
+
+    ``reporting(target)`` is the map from those that are reported in other units.
+    """
+    if not isinstance(prior, Horseshoe):
+        return target, reporting(target)
+    target = HorseshoeTarget(target, prior)
+    return target, Chain(reporting(target), target.map)
+
+
+def half_scale(target):
+    """By how much each coordinate may be expected to move, (dim,): near 0 a half line bends."""
+    if isinstance(target, HorseshoeTarget):  # standard normal before the data
+        return np.ones(target.dim)
+    normal = target.conditional(np.ones(target.dim))
+    return normal.hessian_diagonal(target.initial) ** -0.5
+
+
+def with_signs(target, to_original, signs, scale):
+    """The target in coordinates that keep to their ``signs`` (dim,), and the map from there."""
+    bijection = HalfLineMap(signs, scale)
+    return OneSignedTarget(target, bijection), Chain(to_original, bijection)
+
+
+def under_joint_prior(target, prior, to_original, classes):
+    """The target under a prior of all coordinates, which is on the scale of the raw features.
+
+    Parameters
+    ----------
+    target : RegressionTarget
+    prior : MultivariateNormal
+    to_original : bijection
+        From the target's coordinates to those of the raw features.
+    classes : ndarray of shape (n_classes,) or None
+
+    Raises
+    ------
+    ValueError
+        If the prior is of other coordinates or classes.
+    """
+    loc, cov = prior.moments()
+    _require_same("coordinates", prior.names, target.names)
+    _require_same("classes", prior.classes, classes)
+    if len(loc) != target.dim:
+        raise ValueError(
+            f"the prior is of {len(loc)} coordinates and this fit has {target.dim}, which are "
+            f"{_listed(target.names)}."
+        )
+    if not isinstance(to_original, Affine):
+        raise ValueError(
+            f"{type(prior).__name__} cannot be the prior of an outcome such as this one, whose own "
+            "coordinates are not reported as they are found."
+        )
+    half = to_original.inverse_matrix @ np.linalg.cholesky(cov)
+    return NormalPriorTarget(target, to_original.inverse(loc[None])[0], half @ half.T)
+
+
+def _require_same(what, of_prior, of_fit):
+    if of_prior is None or np.array_equal(list(map(str, of_prior)), list(map(str, of_fit))):
+        return
+    raise ValueError(
+        f"the prior's {what} are {_listed(of_prior)}, and those of this fit {_listed(of_fit)}: fit "
+        "the same model on the same features, or use a prior of another kind."
+    )
+
+
+def _listed(names, most=6):
+    names = list(map(str, [] if names is None else names))
+    return ", ".join(names[:most]) + (f", ... ({len(names)})" if len(names) > most else "")

@@ -1,0 +1,430 @@
+"""What is known before, against SciPy, Gibbs sampling and posteriors of all rows."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.integrate import quad
+from scipy.special import ndtr, ndtri
+from scipy.stats import halfnorm, multivariate_normal, norm
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skstein import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianMLPClassifier,
+    BayesianProbitRegression,
+    ParticlePosterior,
+    check_target,
+)
+from skstein.inference import MCMC, PMD, LaplaceDraws
+from skstein.priors import Horseshoe, MultivariateNormal, Normal
+from skstein.targets import (
+    HalfLineMap,
+    HorseshoeTarget,
+    LinearTarget,
+    LogisticTarget,
+    NormalPriorTarget,
+    OneSignedTarget,
+    ProbitTarget,
+    SoftmaxTarget,
+)
+from skstein.targets.horseshoe import HorseshoeMap
+
+DATA = Path(__file__).parent / "data"
+P = 3
+quick = LaplaceDraws(n_particles=40)
+
+
+def problem(kind, rng, n=60):
+    """An estimator, features on scales of their own, outcomes, and the target of raw features."""
+    X = 2.0 + rng.normal(size=(n, P)) * [1.0, 5.0, 0.2]
+    eta = (X - 2.0) @ [1.0, -0.2, 0.0] + rng.normal(size=n)
+    if kind == "linear":
+        return BayesianLinearRegression, X, 5.0 + 3.0 * eta, LinearTarget
+    if kind == "softmax":
+        y = np.digitize(eta, [-0.7, 0.7])
+        return BayesianLogisticRegression, X, y, lambda X, y: SoftmaxTarget(X, y, n_classes=3)
+    target = {"logistic": LogisticTarget, "probit": ProbitTarget}[kind]
+    Estimator = BayesianLogisticRegression if kind == "logistic" else BayesianProbitRegression
+    return Estimator, X, (eta > 0).astype(int), target
+
+
+KINDS = ["linear", "logistic", "softmax", "probit"]
+
+
+# A posterior as prior.
+
+
+def normal_prior(dim, rng, **params):
+    root = rng.normal(size=(dim, dim))
+    return MultivariateNormal(rng.normal(size=dim), 0.1 * (root @ root.T + np.eye(dim)), **params)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("standardize", [False, True])
+def test_a_joint_prior_is_on_the_scale_of_the_raw_features(kind, standardize, rng):
+    """The log density that a fit reports is the raw likelihood's and SciPy's normal, exactly."""
+    Estimator, X, y, make_target = problem(kind, rng)
+    target = make_target(X, y)
+    prior = normal_prior(target.dim, rng, names=target.names)
+    model = Estimator(quick, prior=prior, standardize=standardize, random_state=0).fit(X, y)
+    posterior = model.posterior_
+    normal = multivariate_normal(prior.loc, prior.cov)
+    theta = posterior.particles
+    expected = target.log_likelihood(theta) + normal.logpdf(theta)
+    assert_allclose(np.ptp(posterior.log_densities - expected), 0.0, atol=1e-7)
+    score = target.score(theta) - np.stack([_prior_score(target, row) for row in theta])
+    assert_allclose(posterior.scores, score + prior.score(theta), rtol=1e-6, atol=1e-6)
+    assert_allclose(prior.log_density(theta), normal.logpdf(theta), rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_derivatives_and_parts_agree(kind, rng):
+    _, X, y, make_target = problem(kind, rng)
+    regression = make_target(X, y)
+    prior = normal_prior(regression.dim, rng)
+    target = NormalPriorTarget(regression, prior.loc, prior.cov)
+    check_target(target, random_state=0)
+    theta = target.sample_prior(rng, 3)
+    rows = np.arange(0, len(y), 2)
+    assert_allclose(target.hessian(theta[0]).diagonal(), target.hessian_diagonal(theta[0]))
+    likelihood = target.take(rows).score(theta) - prior.score(theta)
+    assert_allclose(target.score(theta, rows), 2 * likelihood + prior.score(theta), atol=1e-8)
+
+
+def _prior_score(target, theta, step=1e-5):
+    moves = step * np.eye(len(theta))
+    return (target.log_prior(theta + moves) - target.log_prior(theta - moves)) / (2 * step)
+
+
+@pytest.mark.parametrize("engine", ["mcmc", "pmfvb"])
+def test_one_half_and_then_the_other_is_as_all_rows(engine, seed):
+    X, y = load_breast_cancer(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(y))
+    X, y = StandardScaler().fit_transform(X)[order], y[order]
+    model = BayesianLogisticRegression(engine, standardize=False, random_state=seed)
+    first = clone(model).fit(X[:284], y[:284])
+    second = clone(model).set_params(prior=first.posterior_.as_prior()).fit(X[284:], y[284:])
+    whole = model.fit(X, y).posterior_
+    gap = (second.posterior_.mean() - whole.mean()) / whole.std()
+    assert np.sqrt(np.mean(gap**2)) < 0.1
+    assert_allclose(second.posterior_.std() / whole.std(), 1.0, atol=0.15)
+
+
+def test_in_a_stream_and_in_a_pipeline(rng):
+    _, X, y, _ = problem("logistic", rng, n=400)
+    first = make_pipeline(StandardScaler(), BayesianLogisticRegression(random_state=0))
+    first.fit(X[:200], y[:200])
+    prior = first[-1].posterior_.as_prior()
+    Z = first[0].transform(X)
+    whole = BayesianLogisticRegression(random_state=0).fit(Z, y).posterior_
+    stream = BayesianLogisticRegression("pmd", prior=prior, random_state=0)
+    for rows in (slice(200, 300), slice(300, 400)):
+        stream.partial_fit(Z[rows], y[rows], classes=[0, 1])
+    gap = (stream.posterior_.mean() - whole.mean()) / whole.std()
+    assert np.sqrt(np.mean(gap**2)) < 0.25
+
+
+def test_it_warns_where_the_posterior_is_far_from_normal(rng):
+    """A rare category that was seen with one class only has a one-sided coefficient."""
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] + rng.logistic(size=300) > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BayesianLogisticRegression("pmfvb", random_state=0).fit(X, y).posterior_.as_prior()
+    X[:, 2] = (np.arange(300) < 4) & (y == y[0])
+    for engine in ("mcmc", "laplace"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Laplace's own answer
+            model = BayesianLogisticRegression(engine, random_state=0).fit(X, y)
+        with pytest.warns(ConvergenceWarning, match="far from normal in x2"):
+            model.posterior_.as_prior()
+    heavy = ParticlePosterior(rng.standard_t(3, size=(2000, 2)), names=["a", "b"])
+    with pytest.warns(ConvergenceWarning, match="far from normal in a, b"):
+        heavy.as_prior()
+
+
+def test_a_prior_of_other_coordinates_or_classes_is_refused(rng):
+    X, y = load_iris(return_X_y=True)
+    prior = BayesianLogisticRegression(quick, random_state=0).fit(X, y).posterior_.as_prior()
+    binary = BayesianLogisticRegression(quick, random_state=0).fit(X[:100], y[:100])
+    two = binary.posterior_.as_prior()
+    cases = [
+        (prior, {}, X[:100], y[:100], "the prior's coordinates are intercept\\[0\\]"),
+        (two, {}, X[50:], y[50:], "the prior's classes are 0, 1, and those of this fit 1, 2"),
+        (two, {}, X[:100, :3], y[:100], "the prior's coordinates are intercept, x0"),
+        (two, {"fit_intercept": False}, X[:100], y[:100], "the prior's coordinates"),
+        (MultivariateNormal(np.zeros(2), np.eye(2)), {}, X[:100], y[:100], "of 2 coordinates and"),
+        (two, {"factorized": True, "inference": "pmfvb"}, X[:100], y[:100], "factorized=False"),
+    ]
+    for prior, params, X, y, message in cases:
+        model = BayesianLogisticRegression(quick, prior=prior).set_params(**params)
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("loc", "cov", "message"),
+    [
+        (np.zeros(5), np.eye(4), "needs loc of shape"),
+        (np.zeros((5, 1)), np.eye(5), "needs loc of shape"),
+        (np.full(5, np.nan), np.eye(5), "holds NaN"),
+        (np.zeros(5), np.diag([1.0, 1.0, 1.0, 1.0, 0.0]), "its diagonal positive"),
+        (np.zeros(5), np.triu(np.ones((5, 5))), "must be symmetric"),
+        (np.zeros(5), np.ones((5, 5)), "must be positive definite"),
+    ],
+)
+def test_a_normal_that_is_none_is_refused(loc, cov, message):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=message):
+        BayesianLogisticRegression(quick, prior=MultivariateNormal(loc, cov)).fit(X[:100], y[:100])
+
+
+def test_particles_that_are_too_few_for_a_covariance_are_refused(rng):
+    with pytest.raises(ValueError, match="more particles"):
+        ParticlePosterior(rng.normal(size=(4, 4))).as_prior()
+
+
+# Signs.
+
+
+@pytest.mark.parametrize("signs", [[1.0, -1.0, 0.0], [0.0, 1.0, 1.0]])
+def test_the_half_line_map_is_a_bijection_with_its_derivatives(signs, rng):
+    signs, scale = np.array(signs), np.array([0.1, 2.0, 1.0])
+    bijection = HalfLineMap(signs, scale)
+    z = np.linspace(-6.0, 6.0, 25)[:, None] * np.array([1.0, 0.7, -0.9])
+    theta = bijection.forward(z)
+    assert ((theta * signs >= 0.0) | (signs == 0.0)).all()
+    assert_allclose(bijection.inverse(theta), z, rtol=1e-8, atol=1e-12)
+    # A half-normal prior of that scale is standard normal.
+    j = np.flatnonzero(signs)[0]
+    assert_allclose(halfnorm.cdf(np.abs(theta[:, j]), scale=scale[j]), norm.cdf(z[:, j]))
+    regression = LinearTarget(rng.normal(size=(9, 2)), rng.normal(size=9), fit_intercept=False)
+    target = OneSignedTarget(regression, bijection)
+    check_target(target, rng.normal(size=(3, 3)), random_state=0)
+    score = rng.normal(size=z.shape)
+    assert_allclose(bijection.push_score(z, bijection.pull_score(z, score)), score, atol=1e-6)
+
+
+def truncated_normal_gibbs(X, y, signs, rng, n=40_000):
+    """Draws of (intercept, coefficients, log sigma^2) under the priors of the estimator."""
+    A = np.column_stack([np.ones(len(y)), X])
+    gram, moment, prior = A.T @ A, A.T @ y, np.array([0.01] + [1.0] * X.shape[1])
+    theta, noise, draws = np.append(0.0, 0.1 * signs), 1.0, []
+    for _ in range(n):
+        for j, sign in enumerate([0.0, *signs]):
+            precision = gram[j, j] / noise + prior[j]
+            mean = (moment[j] - gram[j] @ theta + gram[j, j] * theta[j]) / noise / precision
+            sd = precision**-0.5
+            low = ndtr(-sign * mean / sd) if sign else 0.0
+            u = low + (1.0 - low) * rng.random()
+            theta[j] = mean + (sign or 1.0) * sd * ndtri(np.clip(u, 1e-300, 1.0 - 1e-16))
+        shape, rate = 1.0 + 0.5 * len(y), 1.0 + 0.5 * np.sum((y - A @ theta) ** 2)
+        noise = rate / rng.gamma(shape)
+        draws.append([*theta, np.log(noise)])
+    return np.array(draws[500:])
+
+
+@pytest.mark.parametrize("engine", ["mcmc", "ksd-mcmc", "pmfvb", "svgd", "fwss", "pmd"])
+def test_signs_against_gibbs_sampling(engine, leaning, seed):
+    """Coefficients that lean against 0 from either side; the noise prior is inverse gamma."""
+    X, y, signs, draws = leaning
+    model = BayesianLinearRegression(
+        engine, positive=signs, standardize=False, noise_shape=1.0, random_state=seed
+    ).fit(X, y)
+    posterior = model.posterior_
+    assert (posterior.particles[:, 1:-1] * signs >= 0.0).all()
+    sd = draws.std(axis=0)
+    mean_error = (posterior.mean() - draws.mean(axis=0)) / sd
+    assert np.sqrt(np.mean(mean_error**2)) < 0.1
+    assert_allclose(posterior.std() / sd, 1.0, atol=0.2)
+    levels = [0.05, 0.5, 0.95]
+    quantile_error = (posterior.quantile(levels) - np.quantile(draws, levels, axis=0)) / sd
+    assert np.sqrt(np.mean(quantile_error**2)) < 0.15
+
+
+@pytest.fixture(scope="module")
+def leaning():
+    rng = np.random.default_rng(0)
+    signs = np.array([1, 1, -1, 0])
+    X = rng.normal(size=(40, 4))
+    y = X @ [0.8, -0.3, 0.0, -0.5] + rng.normal(size=40)
+    return X, y, signs, truncated_normal_gibbs(X, y, signs, rng, n=8000)
+
+
+@pytest.mark.parametrize("kind", ["linear", "logistic", "probit"])
+def test_signs_by_position_and_by_name_hold_on_every_scale(kind, rng):
+    Estimator, X, y, _ = problem(kind, rng)
+    X = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = Estimator(quick, random_state=0)
+    by_name = clone(model).set_params(positive={"a": -1, "c": 1}).fit(X, y)
+    by_place = clone(model).set_params(positive=[-1, 0, 1]).fit(X, y)
+    assert_allclose(by_name.posterior_.particles, by_place.posterior_.particles)
+    assert (by_name.posterior_["a"] <= 0.0).all() and (by_name.posterior_["c"] >= 0.0).all()
+    model.set_params(positive=True).fit(sparse.csr_array(X.to_numpy()), y)
+    assert (np.ravel(model.coef_) > 0.0).all() and (model.posterior_["x2"] >= 0.0).all()
+    # The prior is cut off, not moved: where a sign is clear it changes nothing.
+    free = Estimator("mcmc", random_state=0).fit(X, y)
+    clear = Estimator("mcmc", positive=[1, 0, 0], random_state=0).fit(X, y)
+    gap = (free.posterior_.mean() - clear.posterior_.mean()) / free.posterior_.std()
+    assert np.abs(gap).max() < 0.1
+
+
+@pytest.mark.parametrize("prior", ["laplace", Normal(loc=1.0)])
+def test_signs_with_other_priors_streams_and_warm_starts(prior, rng):
+    _, X, y, _ = problem("logistic", rng, n=400)
+    model = BayesianLogisticRegression("mcmc", prior=prior, positive=True, random_state=0)
+    whole = clone(model).fit(X, y).posterior_
+    stream = clone(model).set_params(inference="pmd")
+    stream.partial_fit(X[:200], y[:200], classes=[0, 1]).partial_fit(X[200:], y[200:])
+    assert (stream.posterior_.particles[:, 1:] >= 0.0).all()
+    gap = (stream.posterior_.mean() - whole.mean()) / whole.std()
+    assert np.sqrt(np.mean(gap**2)) < 0.5  # the first rows standardise
+    warm = model.set_params(warm_start=True).fit(X, y).fit(X, y).posterior_
+    assert np.abs((warm.mean() - whole.mean()) / whole.std()).max() < 0.1
+    from_prior = PMD(init="prior", n_particles=200)
+    if isinstance(prior, Normal):
+        with pytest.raises(ValueError, match="sample_prior"):
+            clone(model).set_params(inference=from_prior).fit(X, y)
+    else:
+        found = clone(model).set_params(inference=from_prior, warm_start=False).fit(X, y)
+        assert (found.posterior_.particles[:, 1:] >= 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("positive", "params", "message"),
+    [
+        ([1, 0], {}, "1, -1 or 0 for each of 4 features"),
+        ([1, 0, 2, 0], {}, "1, -1 or 0 for each of 4 features"),
+        (np.ones((4, 1)), {}, "1, -1 or 0 for each of 4 features"),
+        ({"age": 1}, {}, "signs of age, which are no features of X"),
+        ([1, np.nan, 0, 0], {}, "1, -1 or 0 for each of 4 features"),
+        (["+", "-", "+", "-"], {}, "1, -1 or 0 for each of 4 features"),
+        ("all", {}, "'positive' parameter"),
+        (True, {"factorized": True, "inference": "pmfvb", "prior": "adaptive-ridge"}, "factors"),
+    ],
+)
+def test_infeasible_signs_are_refused(positive, params, message):
+    X, y = load_iris(return_X_y=True)
+    model = BayesianLogisticRegression(quick, positive=positive).set_params(**params)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match="one linear predictor"):
+        BayesianLogisticRegression(quick, positive=True).fit(X, y)
+
+
+# A horseshoe.
+
+
+@pytest.fixture(scope="module")
+def sparse_problem():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 8))
+    return X, 1.5 * X[:, 0] - X[:, 1] + 0.7 * rng.normal(size=60)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_horseshoe_target_agrees_with_itself(kind, rng):
+    _, X, y, make_target = problem(kind, rng)
+    target = HorseshoeTarget(make_target((X - 2.0) / [1.0, 5.0, 0.2], y), Horseshoe(1))
+    z = 1.5 * rng.normal(size=(4, target.dim))
+    check_target(target, z, random_state=0)
+    bijection, score, step = target.map, rng.normal(size=z.shape), 1e-6
+    assert_allclose(bijection.inverse(bijection.forward(z)), z, atol=1e-8)
+    assert_allclose(bijection.push_score(z, bijection.pull_score(z, score)), score, atol=1e-5)
+    moves = step * np.eye(target.dim)
+    for row in z:
+        jacobian = (bijection.forward(row + moves) - bijection.forward(row - moves)) / (2 * step)
+        log_det = np.linalg.slogdet(jacobian)[1]
+        assert_allclose(bijection.log_det(row[None])[0], log_det, atol=1e-5)
+        slope = (bijection.log_det(row + moves) - bijection.log_det(row - moves)) / (2 * step)
+        pulled = bijection.pull_score(row[None], score[:1])[0]
+        assert_allclose(pulled, jacobian @ score[0] + slope, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("tau", "slab"), [(1e-3, 1.0), (0.1, 2.0), (3.0, 0.5), (50.0, 0.1)])
+def test_coefficients_have_the_distribution_of_a_horseshoe(tau, slab):
+    """Of normal coordinates at chosen quantiles, against quadrature over the local scale."""
+    w = np.array([0.1, 0.5, 1.0, 2.0, 3.5])
+    bijection = HorseshoeMap(np.array([0]), 0.0)
+    theta = np.tile([0.0, np.log(tau), np.log(slab)], (len(w), 1))
+    z = bijection.inverse(theta)
+    z[:, 0] = w
+    for beta, expected in zip(bijection.forward(z)[:, 0], norm.cdf(w), strict=True):
+
+        def below(x, beta=beta):
+            free = (tau * np.exp(x)) ** 2
+            std = np.sqrt(slab**2 * free / (slab**2 + free))
+            return norm.cdf(beta / std) / (np.pi * np.cosh(x))
+
+        assert_allclose(quad(below, -40.0, 40.0, points=[0.0], limit=400)[0], expected, atol=2e-3)
+
+
+short = MCMC(n_draws=150, max_draws=150)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of few draws
+@pytest.mark.parametrize(
+    "engine",
+    [
+        short,
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("mcmc", "ksd-mcmc", "pmfvb")),
+    ],
+    ids=str,
+)
+def test_a_horseshoe_against_nuts(engine, seed):
+    """Three relevant coefficients of twenty, by NumPyro (``examples/benchmarks/horseshoe.py``)."""
+    gold = np.load(DATA / "horseshoe_linear.npz")
+    model = BayesianLinearRegression(
+        engine, prior=Horseshoe(3), standardize=False, noise_shape=1.0, random_state=seed
+    )
+    posterior = model.fit(gold["X"], gold["y"]).posterior_
+    error = (posterior.mean() - gold["mean"]) / gold["std"]
+    assert np.sqrt(np.mean(error**2)) < 0.1
+    assert abs(np.mean(posterior.std() / gold["std"]) - 1.0) < 0.1
+    quantiles = posterior.quantile(gold["levels"])
+    assert np.sqrt(np.mean(((quantiles - gold["quantiles"]) / gold["std"]) ** 2)) < 0.25
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_horseshoe_shrinks_noise_and_keeps_signals(sparse_problem):
+    X, y = sparse_problem
+    plain = BayesianLinearRegression(MCMC(n_draws=60, max_draws=60), random_state=0).fit(X, y)
+    sharp = clone(plain).set_params(prior="horseshoe").fit(X, y)
+    assert np.abs(sharp.coef_[2:]).sum() < 0.6 * np.abs(plain.coef_[2:]).sum()
+    assert_allclose(sharp.coef_[:2], plain.coef_[:2], rtol=0.15)
+    assert sharp.posterior_.names[-2:] == ("log_global_scale", "log_slab_scale")
+    assert sharp.predict_interval(X[:3]).shape == (3, 2)
+    signed = clone(sharp).set_params(positive=[1, -1] + [1] * 6).fit(X, y)
+    assert (signed.posterior_.particles[:, 1:9] * ([1, -1] + [1] * 6) >= 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("prior", "params", "message"),
+    [
+        (Horseshoe(n_relevant=4), {}, "n_relevant=4 relevant coefficients of 4"),
+        (Horseshoe(slab_scale=0.0), {}, "'slab_scale' parameter of Horseshoe"),
+        (Horseshoe(), {"factorized": True, "inference": "pmfvb"}, "factorized=False"),
+        ("normal", {"intercept_prior": Horseshoe()}, "no prior of intercepts alone"),
+    ],
+)
+def test_a_horseshoe_where_it_cannot_be_is_refused(prior, params, message):
+    X, y = load_iris(return_X_y=True)
+    model = BayesianLogisticRegression(quick, prior=prior).set_params(**params)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match="global_scale in a stream"):
+        stream = BayesianLogisticRegression("pmd", prior="horseshoe")
+        stream.partial_fit(X[:100], y[:100], classes=[0, 1])
+    with pytest.raises(ValueError, match="which networks need"):
+        BayesianMLPClassifier((3,), prior="horseshoe").fit(X, y)
