@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..priors import Horseshoe
+from ..priors import Horseshoe, MultivariateNormal
 from ..targets import (
     Affine,
     Chain,
@@ -50,15 +50,24 @@ def signs_of(positive, n_features, names=None):
     return signs.astype(float)
 
 
-def with_own_coordinates(target, prior, reporting):
-    """The target with the coordinates that the prior adds, if it does, and the map from there.
+def informed(target, prior, reporting, classes):
+    """The target with what the prior adds to it, and the map to what is reported.
 
-    ``reporting(target)`` is the map from those that are reported in other units.
+    Parameters
+    ----------
+    target : RegressionTarget
+    prior : Prior
+    reporting : callable
+        ``reporting(target)`` is the map from a target's coordinates to original units.
+    classes : ndarray of shape (n_classes,) or None
     """
-    if not isinstance(prior, Horseshoe):
-        return target, reporting(target)
-    target = HorseshoeTarget(target, prior)
-    return target, Chain(reporting(target), target.map)
+    if isinstance(prior, Horseshoe):
+        target = HorseshoeTarget(target, prior)
+        return target, Chain(reporting(target), target.map)
+    to_original = reporting(target)
+    if isinstance(prior, MultivariateNormal):
+        target = under_joint_prior(target, prior, to_original, classes)
+    return target, to_original
 
 
 def half_scale(target):

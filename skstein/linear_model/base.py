@@ -26,7 +26,7 @@ from .._warnings import warn
 from ..inference import ENGINES, resolve_engine
 from ..priors import PRIORS, Horseshoe, resolve_prior
 from ..targets import Affine, Chain, HierarchicalTarget, RegressionTarget, Within
-from ._knowledge import half_scale, signs_of, under_joint_prior, with_own_coordinates, with_signs
+from ._knowledge import half_scale, informed, signs_of, with_signs
 from .offset import check_offset, offset_column, split
 
 # For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
@@ -151,17 +151,17 @@ class BayesianLinearModel(BayesianEstimator):
             options["offset"] = offset + scaling.y_center
         prior = self._resolved_prior(stream)
         target = self._with_factors(self._make_target(X, y, options))
-        target, to_original = with_own_coordinates(
-            target, prior, lambda target: self._reporting(scaling, target.dim)
-        )
         if stream and not further:
             self._begins_stream(X, target.dim, problem)
+        target, to_original = informed(
+            target,
+            prior,
+            lambda target: self._reporting(scaling, target.dim),
+            getattr(self, "classes_", None),
+        )
         signs = self._signs(target, scaling)
         if signs.any() and scaling.half_scale is None:
             scaling.half_scale = half_scale(target)
-        if not prior.blockwise:
-            classes = getattr(self, "classes_", None)
-            target = under_joint_prior(target, prior, to_original, classes)
         if signs.any():
             target, to_original = with_signs(target, to_original, signs, scaling.half_scale)
         target.n_weightless = len(weights) - target.n_rows

@@ -191,6 +191,7 @@ class LinearTarget(RegressionTarget):
             self._gram,
             self._moment,
             self._center,
+            surrogate.prior_location[: self._n_coef],
             scale,
             self.initial[-1],
         )

@@ -78,7 +78,7 @@ class NoiseMap:
 
     With the Gram matrix in units of the prior's scales D, :math:`D G D = U \Lambda U'`,
     coefficients :math:`b` about which sums of squares are taken, :math:`u = U' D X'W(y - X b)` and
-    :math:`p = U' D^{-1} b`,
+    :math:`p = U' D^{-1} (b - m)`, m the prior means,
 
     .. math::
         \log v = T(z_0), \quad
@@ -100,20 +100,20 @@ class NoiseMap:
         Of the features and the residuals at ``center``.
     center : ndarray of shape (c,)
         Coefficients.
-    scale : ndarray of shape (c,)
-        Prior standard deviations of the coefficients, about 0.
+    location, scale : ndarray of shape (c,)
+        Prior means and standard deviations of the coefficients.
     guess : float
         Of log v.
     """
 
-    def __init__(self, log_prior, weight, rss, gram, moment, center, scale, guess):
+    def __init__(self, log_prior, weight, rss, gram, moment, center, location, scale, guess):
         values, self._basis = np.linalg.eigh(scale[:, None] * gram * scale)
         self._values = np.maximum(values, 0.0)
         self._center, self._scale = center, scale
         # By Cauchy and Schwarz: where there is no eigenvalue, a moment is rounding alone.
         most = np.sqrt(self._values * max(rss, 0.0))
         self._pull = np.clip((scale * moment) @ self._basis, -most, most)
-        self._prior = (center / scale) @ self._basis
+        self._prior = ((center - location) / scale) @ self._basis
         self._log_det = float(np.log(scale).sum())
 
         def log_density(log_v):
