@@ -102,8 +102,9 @@ class HeteroscedasticNoise(Noise):
     >>> X = rng.uniform(0.0, 3.0, size=(300, 1))
     >>> y = X[:, 0] + np.exp(X[:, 0] - 3.0) * rng.normal(size=300)
     >>> reg = BayesianLinearRegression(noise="heteroscedastic", random_state=0).fit(X, y)
-    >>> reg.predict([[0.0], [3.0]], return_std=True)[1].round(1)
-    array([0.1, 1. ])
+    >>> _, std = reg.predict([[0.0], [3.0]], return_std=True)
+    >>> bool(std[1] > 10 * std[0])
+    True
     """
 
     _parameter_constraints: dict = {
