@@ -8,6 +8,7 @@ FIRST = (
     "claims",
     "extrapolation",
     "networks",
+    "noise",
     "model_choice",
     "prior_knowledge",
     "drift",

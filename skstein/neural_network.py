@@ -44,6 +44,7 @@ from .inference.ensemble import (
     untrained,
 )
 from .inference.staged import works_in_scaled_weights
+from .noise import NOISES, NormalNoise, noise_to_fit, resolve_noise
 from .outcomes import Bernoulli, Categorical, Normal
 from .posterior import ParticlePosterior
 from .priors import PRIORS, InverseGamma, resolve_prior
@@ -319,8 +320,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     r"""Bayesian neural network for regression.
 
     The outcome is normal around the network's output with an unknown variance :math:`\sigma^2`, one
-    for each of several outcomes. What is predicted is a mixture of normals over particles, each a
-    network with its own variance. How it works, and when not to trust it:
+    for each of several outcomes; or, by ``noise``, it has outliers, or a second output says how
+    much noise a row has. What is predicted is a mixture over particles, each a network with its own
+    noise. How it works, and when not to trust it:
     :doc:`/methods/neural_networks`.
 
     Parameters
@@ -330,8 +332,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     activation : {"relu", "tanh", "logistic"}, default="relu"
         Of the hidden layers.
     inference : str or engine instance, default="ksd-mcmc"
-        What follows the training of the networks. "ensemble": nothing; noise variances are then
-        those of rows that a network was not trained on. "ksd-mcmc": a chain of stochastic gradient
+        What follows the training of the networks. "ensemble": nothing; variances of normal noise
+        are then those of rows that a network was not trained on, while other noise is that of the
+        training, which is too small. "ksd-mcmc": a chain of stochastic gradient
         Hamiltonian Monte Carlo from each network. "pmfvb", "svgd" or "fwss": particles that go on
         from the networks by these engines. Or an engine, which is cloned; an `Ensemble` takes the
         place of the training that the parameters below describe. A name becomes an engine that
@@ -347,9 +350,14 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         Prior of the weights times the root of their layer's number of inputs; names have scale 3.
         By default all weights of a layer share an unknown precision, bounded from below: the lowest
         tenth of its prior is left out.
-    noise_shape, noise_scale : float, default=1.0 and 0.01
-        Shape and scale of the inverse gamma prior of the noise variance, the scale in squared units
-        of the (standardised) outcome.
+    noise : str or noise instance, default="normal"
+        "normal", "student-t" (robust to outliers) or "heteroscedastic" (a second output is the log
+        standard deviation), or one of :mod:`skstein.noise`. The log standard deviation, of
+        heteroscedastic noise its bias, has a normal prior of scale 2 in these two; that of degrees
+        of freedom is log-normal here, with the moments of that in a linear regression.
+    noise_shape, noise_scale : float, default=None
+        Of normal noise alone: shape and scale of the inverse gamma prior of the noise variance, the
+        scale in squared units of the (standardised) outcome; 1 and 0.01 where they are None.
     batch_size : int, "auto" or None, default="auto"
         Rows of a step: 32 below 3000 rows, else 100, for "auto"; all rows for None. On all rows,
         weights equal repetition, and the order of rows does not matter, to the last bit.
@@ -386,7 +394,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     ----------
     posterior_ : ParticlePosterior
         Particles: the weights of a network, layer by layer, and the logarithms of its noise
-        variances, all for the standardised data.
+        variances, all for the standardised data. Of Student t noise these are its squared scales,
+        and unknown degrees of freedom follow, as the logarithm of what they have beyond 2, over 15.
     inference_ : engine instance
         The engine that was run last.
     n_iter_ : int
@@ -433,20 +442,28 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     _parameter_constraints = {
         **_BayesianMLP._parameter_constraints,
-        "noise_shape": [Interval(Real, 0, None, closed="neither")],
-        "noise_scale": [Interval(Real, 0, None, closed="neither")],
+        "noise": [StrOptions(set(NOISES)), HasMethods("outcome")],
+        "noise_shape": [None, Interval(Real, 0, None, closed="neither")],
+        "noise_scale": [None, Interval(Real, 0, None, closed="neither")],
     }
+
+    _noise = NormalNoise()  # that was fitted
 
     _: KW_ONLY
     inference: Any = "ksd-mcmc"
     prior: Any = "hierarchical-normal"
-    noise_shape: float = 1.0
-    noise_scale: float = 0.01
+    noise: Any = "normal"
+    noise_shape: float | None = None
+    noise_scale: float | None = None
     learning_rate_init: float = 0.01
 
     @property
+    def _named_parameters(self):
+        return {**super()._named_parameters, "noise": resolve_noise}
+
+    @property
     def _n_outputs(self):
-        return self._network.sizes[-1]
+        return self._network.sizes[-1] // self._outcome.n_predictors
 
     @validated
     def fit(self, X, y, sample_weight=None):
@@ -483,6 +500,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             ``inference`` does not go on far from there.
         """
         given = X, y, sample_weight
+        self._noise = noise_to_fit(self)
         X, y, weights = self._rows(X, y, sample_weight, False)
         scaling = self._find_scaling(X, weights, y)
         if len(y) > 1 and (y[0] == y).all(axis=0).any():
@@ -491,9 +509,11 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
                 "variance is that of its prior.",
                 UserWarning,
             )
-        self._learn(self._make_target(X, y, weights, scaling), scaling, given)
+        target = self._make_target(X, y, weights, scaling)
+        self._learn(target, scaling, given)
         self._stream_weight = float(weights.sum())
-        self._stream_noise = np.exp(self.posterior_.mean()[self._network.n_weights :])
+        noise = self.posterior_.mean()[target.n_weights :]
+        self._stream_noise = np.exp(noise) if target.n_noise else None
         return self
 
     @validated
@@ -501,8 +521,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         """Train the same networks for one epoch on further rows, with a constant learning rate.
 
         The second stage needs all rows at once, and is left out: particles are the networks, and
-        the noise variance is that of the errors that rows met when they came. The first rows fix
-        what is standardised by.
+        the variance of normal noise is that of the errors that rows met when they came. The first
+        rows fix what is standardised by.
 
         Parameters
         ----------
@@ -543,6 +563,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         """
         self._check_stream()
         further = hasattr(self, "posterior_")
+        self._noise = noise_to_fit(self, further)
         X, y, weights = self._rows(X, y, sample_weight, further)
         scaling = self._scaling if further else self._find_scaling(X, weights, y)
         make_target = partial(self._make_target, X, y, weights, scaling)
@@ -571,13 +592,23 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     @property
     def _outcome(self):
-        return Normal(InverseGamma(self.noise_shape, self.noise_scale))
+        outcome = self._noise.outcome(None)
+        if not isinstance(outcome, Normal):
+            return outcome
+        shape = 1.0 if self.noise_shape is None else self.noise_shape
+        scale = 0.01 if self.noise_scale is None else self.noise_scale
+        return Normal(InverseGamma(shape, scale))
 
     def _heads(self, X, theta):
-        center, scale = self._scaling.y_center, self._scaling.y_scale
-        means = np.moveaxis(center + scale * self._outputs(X, theta), 0, 2)
-        log_variances = (2.0 * np.log(scale) + theta[:, self._network.n_weights :]).T
-        return (means[:, 0], log_variances[0]) if self._n_outputs == 1 else (means, log_variances)
+        outcome, scaling = self._outcome, self._scaling
+        heads = self._network.heads(outcome, theta[:, None], self._outputs(X, theta))
+        units = outcome.predictors_rescaled(scaling.y_center, scaling.y_scale)
+        units = [*units, *((1.0, shift) for shift in outcome.rescaled_by(scaling.y_scale))]
+        heads = [
+            np.moveaxis(factor * head + shift, 0, 2)
+            for head, (factor, shift) in zip(heads, units, strict=True)
+        ]
+        return [head[:, 0] for head in heads] if self._n_outputs == 1 else heads
 
 
 @dataclass(eq=False, repr=False)

@@ -334,7 +334,7 @@ class _Direct(Predictive):
             yield self.outcome.expected(heads), weights
 
     def _transformed(self, transformer):
-        if self.outcome.nodes is None:
+        if not self.outcome.location_scale:
             raise TypeError(
                 "only the outcome of a skstein regressor that can be any number is transformed; "
                 f"{type(self.estimator).__name__} predicts another kind."
@@ -512,6 +512,11 @@ class _TransformedOutcome(Predictive):
 
         One node of the quadrature at a time updates the moments, to bound the memory.
         """
+        if self.outcome.nodes is None:
+            raise TypeError(
+                "a transformed outcome of heavy tails need not have a mean or a variance: use "
+                "quantiles and intervals, or normal noise."
+            )
         mass = mean = squares = 0.0
         for values, share in self.outcome.nodes(heads):
             values = self._inverse(values)

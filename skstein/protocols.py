@@ -44,8 +44,13 @@ class Observed(Protocol):
     """
 
     n_predictors: int
+    predictor_names: tuple[str, ...] | None
+    further_priors: tuple
     extra: tuple[str, ...]
     extra_prior: Any
+
+    def initial_heads(self, y: Array, weights: Array, /) -> Array:
+        """Heads, the same for all rows, where the search for a mode starts."""
 
     def log_density(self, eta: Any, y: Array, /) -> Array:
         """Of each outcome, shape (m, n)."""

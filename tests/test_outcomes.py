@@ -7,7 +7,15 @@ from scipy import stats
 from scipy.special import log_softmax, logsumexp
 
 from skstein._quantiles import mixture_quantiles, weighted_quantile
-from skstein.outcomes import Bernoulli, Categorical, Normal, NumericOutcome, Probit
+from skstein.outcomes import (
+    Bernoulli,
+    Categorical,
+    Heteroscedastic,
+    Normal,
+    NumericOutcome,
+    Probit,
+    StudentT,
+)
 from skstein.priors import HalfStudentT, InverseGamma
 from skstein.targets import LinearTarget, MLPTarget, RegressionTarget
 
@@ -17,6 +25,10 @@ OUTCOMES = {
     "categorical": Categorical(3),
     "probit": Probit(),
     "one-vs-rest": Probit(3),
+    "student-t": StudentT(),
+    "student-t of 4": StudentT(df=4.0),
+    "heteroscedastic": Heteroscedastic(Normal()),
+    "heteroscedastic t": Heteroscedastic(StudentT()),
 }
 every_outcome = pytest.mark.parametrize("outcome", OUTCOMES.values(), ids=OUTCOMES)
 

@@ -18,7 +18,8 @@ import numpy as np
 from ._compile import REORDERED, compiled
 
 ACTIVATIONS = {"relu": 0, "tanh": 1, "logistic": 2}
-LIKELIHOODS = {"normal": 0, "binary": 1, "softmax": 2}
+LIKELIHOODS = {"normal": 0, "binary": 1, "softmax": 2, "location-scale": 3}
+DF_UNIT = 15.0  # of the degrees of freedom beyond 2, so that their logarithm is about 0
 _LARGEST_VELOCITY = 4.0  # standard deviations
 _BLOCK = 64  # rows that layers work on together
 
@@ -72,7 +73,10 @@ def loss_and_gradient(weights, data, rows, network, precision):
     """Loss and its gradient for one network, summed over rows with their weights.
 
     The loss of a normal likelihood is half the sum over outputs of squared errors times
-    ``precision``, that of classes the negative log likelihood.
+    ``precision``, that of classes the negative log likelihood. So is that of the likelihood
+    "location-scale", normal or Student t, whose k outputs are locations: with 2 k outputs those
+    behind them are log scales; else there are log squared scales behind the weights of the network.
+    Where ``df`` is 0, logarithms of ``(degrees of freedom - 2) / DF_UNIT`` are at the very end.
 
     Parameters
     ----------
@@ -80,21 +84,22 @@ def loss_and_gradient(weights, data, rows, network, precision):
     data : tuple (X, Y, row_weights)
         Of shapes (n, sizes[0]), (n, sizes[-1]) and (n,); Y is 0 or 1 for classes.
     rows : array of int64
-    network : tuple (sizes, activation, likelihood)
+    network : tuple (sizes, activation, likelihood, df)
+        ``df`` are the degrees of freedom of a location-scale likelihood, infinite for a normal one.
     precision : array of shape (sizes[-1],)
         One over the noise variance of each output.
 
     Returns
     -------
     losses : array of shape (sizes[-1],)
-        Weighted sum of squared errors of each output; for classes the loss comes first.
+        Weighted sum of squared errors of each output; otherwise the loss comes first.
     gradient : array of shape (n_weights,)
     """
     X, Y, row_weights = data
-    sizes, activation, likelihood = network
+    sizes, activation, likelihood, df = network
     losses, gradient = np.zeros(sizes[-1], X.dtype), np.zeros(len(weights), X.dtype)
     _sum_gradient(
-        aligned(weights, X.dtype), X, Y, row_weights, rows, sizes, activation, likelihood,
+        aligned(weights, X.dtype), X, Y, row_weights, rows, sizes, activation, likelihood, df,
         aligned(precision, X.dtype), losses, gradient,
     )  # fmt: skip
     return losses, gradient
@@ -130,13 +135,13 @@ def train(state, data, order, batch_size, n_epochs, network, learning_rate, n_st
         Mean loss met in each epoch, with errors in units of the outcomes.
     """
     X, Y, row_weights = data
-    sizes, activation, likelihood = network
+    sizes, activation, likelihood, df = network
     precision, noise_shape, noise_scale = prior
     weights, first, second, noise, done = state
     return _train(
         weights, first, second, noise, done, X, Y, row_weights, order, batch_size, n_epochs,
-        sizes, activation, likelihood, learning_rate, n_steps, precision, noise_shape, noise_scale,
-        rng,
+        sizes, activation, likelihood, df, learning_rate, n_steps, precision, noise_shape,
+        noise_scale, rng,
     )  # fmt: skip
 
 
@@ -159,12 +164,12 @@ def hamiltonian_steps(state, data, order, batch_size, n_steps, network, step_siz
     rng : numpy.random.Generator
     """
     X, Y, row_weights = data
-    sizes, activation, likelihood = network
+    sizes, activation, likelihood, df = network
     weights, velocity, scale = state
     precision, noise = prior
     _hamiltonian_steps(
         weights, velocity, scale, X, Y, row_weights, order, batch_size, n_steps,
-        sizes, activation, likelihood, step_size, precision, noise, rng,
+        sizes, activation, likelihood, df, step_size, precision, noise, rng,
     )  # fmt: skip
 
 
@@ -184,12 +189,12 @@ def gauss_newton(weights, data, rows, network, precision, rng):
     -------
     diagonal : array of shape (n_weights,)
     """
-    X, _, row_weights = data
-    sizes, activation, likelihood = network
+    X, Y, row_weights = data
+    sizes, activation, likelihood, df = network
     diagonal = np.zeros(len(weights), X.dtype)
     _gauss_newton(
-        aligned(weights, X.dtype), X, row_weights, rows, sizes, activation, likelihood,
-        aligned(precision, X.dtype), rng, diagonal,
+        aligned(weights, X.dtype), X, row_weights, rows, Y.shape[1], sizes, activation, likelihood,
+        df, aligned(precision, X.dtype), rng, diagonal,
     )  # fmt: skip
     return diagonal
 
@@ -410,6 +415,86 @@ def _proportions(logits):
     return largest + math.log(total)
 
 
+@compiled
+def _count(sizes):
+    """Weights of the network, in front of what else the likelihood has."""
+    n = 0
+    for layer in range(sizes.shape[0] - 1):
+        n += (sizes[layer] + 1) * sizes[layer + 1]
+    return n
+
+
+@compiled
+def _digamma(x):
+    """Of x > 0, to 1e-9: recurrence and asymptotic series."""
+    value = 0.0
+    while x < 6.0:
+        value -= 1.0 / x
+        x += 1.0
+    square = 1.0 / (x * x)
+    series = square * (1 / 12 - square * (1 / 120 - square * (1 / 252 - square / 240)))
+    return value + math.log(x) - 0.5 / x - series
+
+
+@compiled
+def _degrees(df, extra, k):
+    """Degrees of freedom of the outcome ``k``, of as many as the last entries of ``extra``."""
+    return df if df > 0.0 else 2.0 + DF_UNIT * math.exp(extra[k])
+
+
+@compiled(fastmath=REORDERED)
+def _compare_scaled(result, Y, row_weights, rows, df, extra, delta, losses, slope):
+    """As `_compare`, of a location-scale likelihood; ``slope`` is the gradient by ``extra``."""
+    one = result.dtype.type(1.0)
+    half = result.dtype.type(0.5)
+    n, n_outputs = result.shape
+    k_all = Y.shape[1]
+    uneven = n_outputs > k_all
+    normal = math.isinf(df)
+    first = extra.shape[0] - k_all  # of the degrees of freedom, if they are there
+    for k in range(k_all):
+        nu = 1.0 if normal else _degrees(df, extra, first + k)
+        most = result.dtype.type(nu + 1.0)
+        nu_ = result.dtype.type(nu)
+        constant = 0.5 * math.log(2.0 * math.pi)
+        if not normal:
+            constant = math.lgamma(0.5 * nu) - math.lgamma(0.5 * (nu + 1.0))
+            constant += 0.5 * math.log(math.pi * nu)
+        log_scale = result.dtype.type(0.0) if uneven else half * extra[k]
+        total = 0.0  # of weights
+        spread = 0.0
+        tail = 0.0
+        logs = 0.0
+        for i in range(n):
+            weight = row_weights[rows[i]]
+            if uneven:
+                log_scale = result[i, k_all + k]
+            inverse = math.exp(-log_scale)
+            z = (result[i, k] - Y[rows[i], k]) * inverse
+            square = z * z
+            trust = one
+            if normal:
+                losses[0] += weight * (log_scale + half * square)
+            else:
+                trust = most / (nu_ + square)
+                log_tail = math.log1p(square / nu_)
+                losses[0] += weight * (log_scale + half * most * log_tail)
+                logs += weight * log_tail
+                tail += weight * trust * square
+            delta[i, k] = weight * trust * z * inverse
+            rise = weight * (one - trust * square)
+            if uneven:
+                delta[i, k_all + k] = rise
+            spread += rise
+            total += weight
+        losses[0] += total * constant
+        if not uneven:
+            slope[k] += half * spread
+        if df == 0.0:
+            by_df = total * (_digamma(0.5 * (nu + 1.0)) - _digamma(0.5 * nu) - 1.0 / nu)
+            slope[first + k] -= 0.5 * (nu - 2.0) * (by_df - logs + tail / nu)
+
+
 @compiled(fastmath=REORDERED)
 def _compare(result, Y, row_weights, rows, likelihood, precision, delta, losses):
     """Set ``delta`` to the derivatives of the loss by the outputs, and add to ``losses``."""
@@ -448,9 +533,12 @@ def _compare(result, Y, row_weights, rows, likelihood, precision, delta, losses)
 
 @compiled(fastmath=REORDERED)
 def _gradient(
-    weights, X, Y, row_weights, rows, sizes, activation, likelihood, precision, losses, gradient,
-    x, units, deltas,
+    weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, precision, losses,
+    gradient, x, units, deltas,
 ):  # fmt: skip
+    n_weights = _count(sizes)
+    extra = weights[n_weights:]
+    weights = weights[:n_weights]
     n_outputs = sizes[sizes.shape[0] - 1]
     n_units = sizes[1:].sum()
     for start in range(0, rows.shape[0], x.shape[0]):
@@ -462,7 +550,11 @@ def _gradient(
                 x[i, j] = X[row, j]
         result = _forward(weights, x[:n], sizes, activation, units)
         delta = deltas[n * (n_units - n_outputs) : n * n_units].reshape(n, n_outputs)
-        _compare(result, Y, row_weights, block, likelihood, precision, delta, losses)
+        if likelihood == 3:
+            slope = gradient[n_weights:]
+            _compare_scaled(result, Y, row_weights, block, df, extra, delta, losses, slope)
+        else:
+            _compare(result, Y, row_weights, block, likelihood, precision, delta, losses)
         _propagate(weights, n, sizes, activation, units, deltas)
         _accumulate(x[:n], sizes, units, deltas, gradient)
 
@@ -478,11 +570,12 @@ def _scratch(n_rows, sizes, like):
 
 @compiled
 def _sum_gradient(
-    weights, X, Y, row_weights, rows, sizes, activation, likelihood, precision, losses, gradient,
+    weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, precision, losses,
+    gradient,
 ):  # fmt: skip
     x, units, deltas = _scratch(rows.shape[0], sizes, weights)
     _gradient(
-        weights, X, Y, row_weights, rows, sizes, activation, likelihood, precision, losses,
+        weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, precision, losses,
         gradient, x, units, deltas,
     )  # fmt: skip
 
@@ -524,7 +617,7 @@ def _adam(weights, first, second, gradient, rate, correction):
 @compiled
 def _train(
     weights, first, second, noise, done, X, Y, row_weights, order, batch_size, n_epochs, sizes,
-    activation, likelihood, learning_rate, n_steps, precision, noise_shape, noise_scale, rng,
+    activation, likelihood, df, learning_rate, n_steps, precision, noise_shape, noise_scale, rng,
 ):  # fmt: skip
     dtype = weights.dtype.type
     n = order.shape[0]
@@ -548,8 +641,8 @@ def _train(
             rows = order[start : start + batch_size]
             gradient[:] = 0
             _gradient(
-                weights, X, Y, row_weights, rows, sizes, activation, likelihood, inverse, losses,
-                gradient, x, units, deltas,
+                weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, inverse,
+                losses, gradient, x, units, deltas,
             )  # fmt: skip
             scale = dtype(n / (total * rows.shape[0]))
             for p in range(weights.shape[0]):
@@ -581,7 +674,7 @@ def _kick(weights, velocity, scale, gradient, precision, normal, step, keep, fac
 @compiled
 def _hamiltonian_steps(
     weights, velocity, scale, X, Y, row_weights, order, batch_size, n_steps, sizes, activation,
-    likelihood, step_size, precision, noise, rng,
+    likelihood, df, step_size, precision, noise, rng,
 ):  # fmt: skip
     dtype = weights.dtype.type
     n = order.shape[0]
@@ -598,7 +691,7 @@ def _hamiltonian_steps(
         gradient[:] = 0
         losses[:] = 0
         _gradient(
-            weights, X, Y, row_weights, rows, sizes, activation, likelihood, inverse, losses,
+            weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, inverse, losses,
             gradient, x, units, deltas,
         )  # fmt: skip
         # What the minibatch brings of noise is taken off that of the dynamics.
@@ -616,9 +709,30 @@ def _hamiltonian_steps(
 
 
 @compiled
+def _expected_slopes(result, k_all, df, extra, root, rng, delta):
+    """Derivatives by the outputs of a location-scale likelihood, of the size that is expected."""
+    uneven = result.shape[0] > k_all
+    for k in range(k_all):
+        of_mean, of_scale = 1.0, 2.0
+        if not math.isinf(df):
+            nu = _degrees(df, extra, extra.shape[0] - k_all + k)
+            of_mean, of_scale = (nu + 1.0) / (nu + 3.0), 2.0 * nu / (nu + 3.0)
+        log_scale = result[k_all + k] if uneven else 0.5 * extra[k]
+        size = math.sqrt(of_mean) * math.exp(-log_scale)
+        delta[k] = root * size if rng.random() < 0.5 else -root * size
+        if uneven:
+            size = math.sqrt(of_scale)
+            delta[k_all + k] = root * size if rng.random() < 0.5 else -root * size
+
+
+@compiled
 def _gauss_newton(
-    weights, X, row_weights, rows, sizes, activation, likelihood, precision, rng, diagonal,
+    weights, X, row_weights, rows, n_targets, sizes, activation, likelihood, df, precision, rng,
+    diagonal,
 ):  # fmt: skip
+    n_weights = _count(sizes)
+    extra = weights[n_weights:]
+    weights = weights[:n_weights]
     n_outputs = sizes[sizes.shape[0] - 1]
     n_units = sizes[1:].sum()
     x, units, deltas = _scratch(rows.shape[0], sizes, weights)
@@ -636,6 +750,8 @@ def _gauss_newton(
                 for k in range(n_outputs):
                     sign = root if rng.random() < 0.5 else -root
                     delta[k] = sign * math.sqrt(precision[k])
+            elif likelihood == 3:
+                _expected_slopes(result[i], n_targets, df, extra, root, rng, delta)
             elif likelihood == 1:
                 half = math.exp(-0.5 * abs(result[i, 0]))
                 delta[0] = root * half / (1.0 + half * half)

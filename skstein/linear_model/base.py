@@ -297,41 +297,42 @@ class BayesianLinearModel(BayesianEstimator):
     def _reporting(self, scaling, dim):
         """The map from a target's coordinates to what the posterior reports, in original units."""
         outcome = self._outcome
-        origin, matrix, inverse = self._to_original_scale(scaling)
-        k, n_extra = outcome.n_predictors, len(outcome.extra)
-        first = k * len(origin)
+        rescaled = outcome.predictors_rescaled(scaling.y_center, scaling.y_scale)
+        maps = [self._to_original_scale(scaling, *units) for units in rescaled]
+        origins, *matrices = map(list, zip(*maps, strict=True))
+        first, n_extra = sum(map(len, origins)), len(outcome.extra)
         rest = sparse.eye_array(dim - first)
         shift = np.zeros(rest.shape[0])
         shift[:n_extra] = outcome.rescaled_by(scaling.y_scale)
-        both = [sparse.block_diag([part] * k + [rest], format="lil") for part in (matrix, inverse)]
+        both = [sparse.block_diag([*parts, rest], format="lil") for parts in matrices]
         if outcome.constant is not None and scaling.center is not None:
             # It gives up what centring took from the predictor.
             both[0][first + outcome.constant, :first] = scaling.center / scaling.scale
             both[1][first + outcome.constant, :first] = -scaling.center
-        affine = Affine(np.append(np.tile(origin, k), shift), *(part.tocsr() for part in both))
+        affine = Affine(np.concatenate([*origins, shift]), *(part.tocsr() for part in both))
         if outcome.reported is None:
             return affine
         return Chain(Within(outcome.reported, slice(first, first + n_extra)), affine)
 
-    def _to_original_scale(self, scaling):
+    def _to_original_scale(self, scaling, factor, shift):
         """The map of one row (intercept, coefficients) to original units: offset, matrix, inverse.
 
-        With x' = (x - center) / scale and y' = (y - y_center) / y_scale, the coefficients of x are
-        those of x' times y_scale / scale, and the intercept gives up what centring took.
+        With x' = (x - center) / scale and a predictor eta = factor eta' + shift, the coefficients
+        of x are those of x' times factor / scale, and the intercept gives up what centring took.
         """
         p, first = len(self._features(scaling)), int(scaling.fit_intercept)
-        center, y_center, y_scale = scaling.center, scaling.y_center, scaling.y_scale
+        center = scaling.center
         scale = np.ones(p) if scaling.scale is None else scaling.scale
         offset = np.zeros(first + p)
         matrix = sparse.lil_array((first + p, first + p))
         inverse = sparse.lil_array((first + p, first + p))
-        matrix.setdiag(np.append(np.full(first, y_scale), y_scale / scale))
-        inverse.setdiag(np.append(np.full(first, 1.0 / y_scale), scale / y_scale))
+        matrix.setdiag(np.append(np.full(first, factor), factor / scale))
+        inverse.setdiag(np.append(np.full(first, 1.0 / factor), scale / factor))
         if scaling.fit_intercept:
             center = np.zeros(p) if center is None else center
-            offset[0] = y_center
-            matrix[0, 1:] = -y_scale * center / scale
-            inverse[0, 1:] = center / y_scale
+            offset[0] = shift
+            matrix[0, 1:] = -factor * center / scale
+            inverse[0, 1:] = center / factor
         return offset, matrix, inverse
 
     def _features(self, scaling, names=None):

@@ -1,25 +1,28 @@
-"""Linear regression: a normal outcome of unknown noise variance."""
+"""Linear regression: a numeric outcome, with noise that is normal by default."""
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
-from .._validation import LARGEST, Interval
+from .._validation import LARGEST, HasMethods, Interval, StrOptions
+from ..noise import NOISES, NormalNoise, noise_to_fit, resolve_noise
 from ..outcomes import Normal
 from ..priors import HalfStudentT, InverseGamma
-from ..targets import LinearTarget
+from ..targets import LinearTarget, RegressionTarget
 from .base import BayesianLinearModel
 from .regressor import GeneralizedLinearRegressor
 
 
 @dataclass(eq=False, repr=False)
 class BayesianLinearRegression(GeneralizedLinearRegressor):
-    r"""Bayesian linear regression with unknown noise variance.
+    r"""Bayesian linear regression with unknown noise.
 
-    The outcome is normal around ``X @ coef + intercept`` with variance :math:`\sigma^2`. Priors are
-    on the scale of the standardised data (``standardize=True``); everything the estimator reports
-    is on the original scale.
+    The outcome is normal around ``X @ coef + intercept`` with variance :math:`\sigma^2`; or, by
+    ``noise``, it has outliers, or noise that differs between rows. Priors are on the scale of the
+    standardised data (``standardize=True``); everything the estimator reports is on the original
+    scale.
 
     Parameters
     ----------
@@ -32,12 +35,16 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         :doc:`/priors` says how to choose, and how a posterior becomes one.
     intercept_prior : str or prior instance, default="normal"
         Prior of the intercept; a name has scale 10.
+    noise : str or noise instance, default="normal"
+        "normal", "student-t" (robust to outliers) or "heteroscedastic" (its log standard deviation
+        is a linear predictor too), or one of :mod:`skstein.noise`. Its standard deviation (of a
+        Student t the scale; of heteroscedastic noise that of a row of average features) has a half
+        Student t prior of 3 degrees of freedom and scale 1, in units of the (standardised) outcome,
+        which is weak at every signal-to-noise ratio.
     noise_shape, noise_scale : float, default=None
-        By default the noise's standard deviation has a half Student t prior of 3 degrees of freedom
-        and scale 1, in units of the (standardised) outcome, which is weak at every signal-to-noise
-        ratio. Numbers are the shape and scale of an inverse gamma prior of its variance (1 for the
-        one that is not given), which expects noise of the order of the outcome and makes intervals
-        too wide where it is not.
+        Of normal noise alone: numbers are the shape and scale of an inverse gamma prior of its
+        variance (1 for the one that is not given), which expects noise of the order of the outcome
+        and makes intervals too wide where it is not.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     standardize : bool, default=True
@@ -72,7 +79,9 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
     posterior_ : ParticlePosterior
         Weighted particles of ``(intercept, coefficients, log_sigma2)``, in original units; with
         ``factorized=True`` also the logarithms of the prior's variances, if it has any, on the
-        scale on which it applies. :doc:`/trust` tells what it says, and whether to believe it.
+        scale on which it applies. Student t noise adds ``log_df_above_2``, heteroscedastic noise
+        has an intercept and coefficients of the log standard deviation in place of ``log_sigma2``.
+        :doc:`/trust` tells what it says, and whether to believe it.
     coef_ : ndarray of shape (n_features,)
         Posterior means of the coefficients, to be read: predictions come from ``posterior_``, and
         do not follow what is written here.
@@ -83,7 +92,13 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
     intercept_std_ : float
         Posterior standard deviation of the intercept, 0 without one.
     noise_variance_ : float
-        Posterior mean of the noise variance, in squared units of y.
+        Posterior mean of the noise variance, in squared units of y, unless it differs between rows:
+        then ``predict_uncertainty(X).aleatoric`` has it.
+    noise_coef_, noise_intercept_ : ndarray of shape (n_features,), float
+        Of heteroscedastic noise alone: posterior means of the coefficients and the intercept of the
+        log standard deviation.
+    noise_coef_std_, noise_intercept_std_ : ndarray of shape (n_features,), float
+        Their posterior standard deviations.
     inference_ : engine instance
         The engine that was run.
     n_iter_ : int
@@ -112,31 +127,55 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
 
     _parameter_constraints = {
         **BayesianLinearModel._parameter_constraints,
+        "noise": [StrOptions(set(NOISES)), HasMethods("outcome")],
         "noise_shape": [None, Interval(Real, 1 / LARGEST, LARGEST, closed="both")],
         "noise_scale": [None, Interval(Real, 1 / LARGEST, LARGEST, closed="both")],
     }
 
+    _named_parameters = {**BayesianLinearModel._named_parameters, "noise": resolve_noise}
+
+    _noise = NormalNoise()  # that was fitted
+
     _: KW_ONLY
+    noise: Any = "normal"
     noise_shape: float | None = None
     noise_scale: float | None = None
+
+    def _fit(self, X, y, sample_weight, stream=False, classes=None, offset=None):
+        self._noise = noise_to_fit(self, stream and hasattr(self, "posterior_"))
+        if self._outcome.n_predictors > 1 and not self.fit_intercept:
+            raise ValueError(
+                f"noise={self.noise!r} has an intercept, which sets its level: use "
+                "fit_intercept=True."
+            )
+        return super()._fit(X, y, sample_weight, stream, classes, offset)
 
     @property
     def _outcome(self):
         given = {"shape": self.noise_shape, "scale": self.noise_scale}
         given = {name: value for name, value in given.items() if value is not None}
-        return Normal(InverseGamma(**given) if given else HalfStudentT())
+        return self._noise.outcome(InverseGamma(**given) if given else HalfStudentT())
 
     def _make_target(self, X, y, options):
-        options["noise_prior"] = self._outcome.extra_prior
+        outcome = self._outcome
+        if not isinstance(outcome, Normal):
+            return RegressionTarget(outcome, X, y, **options)
+        options["noise_prior"] = outcome.noise_prior
         return LinearTarget(X, y, factorized=self.factorized, **options)
 
     def _summaries(self, posterior):
+        summaries = super()._summaries(posterior)
+        outcome = self._outcome
+        if outcome.n_predictors > 1:
+            of_noise = BayesianLinearModel._summaries(self, posterior)
+            return summaries | {f"noise_{name}": value[1] for name, value in of_noise.items()}
+        first = posterior.names.index("log_sigma2")
+        extra = posterior.particles.T[first : first + len(outcome.extra)]
         with np.errstate(over="ignore"):
-            variances = np.exp(posterior.particles[:, posterior.names.index("log_sigma2")])
+            variances = outcome.noise([None, *extra])
         if not (np.isfinite(variances) & (variances > 0.0)).all():
             raise FloatingPointError(
                 "the noise variance leaves the range of floating point in part of the posterior; "
                 "give its prior a noise_shape and a noise_scale nearer to 1."
             )
-        summaries = super()._summaries(posterior)
         return {**summaries, "noise_variance_": float(variances @ posterior.weights)}

@@ -3,11 +3,14 @@
 from .base import Canonical, NumericOutcome, Outcome
 from .categorical import Bernoulli, Categorical, ClassOutcome
 from .gamma import Gamma
+from .heteroscedastic import Heteroscedastic
+from .location_scale import LocationScale
 from .negative_binomial import NegativeBinomial
 from .normal import Normal
 from .ordinal import Ordinal
 from .poisson import Poisson
 from .probit import Probit
+from .student_t import StudentT
 
 __all__ = [
     "Bernoulli",
@@ -15,6 +18,8 @@ __all__ = [
     "Categorical",
     "ClassOutcome",
     "Gamma",
+    "Heteroscedastic",
+    "LocationScale",
     "NegativeBinomial",
     "Normal",
     "NumericOutcome",
@@ -22,4 +27,5 @@ __all__ = [
     "Outcome",
     "Poisson",
     "Probit",
+    "StudentT",
 ]

@@ -62,6 +62,11 @@ class Outcome:
         Of the uncertainty of a prediction.
     predictor : str
         What a linear predictor is, for labels.
+    predictor_names : tuple of str or None
+        What each of several linear predictors is, where they are not those of classes.
+    further_priors : tuple
+        Of outcomes whose predictors differ in kind, the priors (of coefficients, of the intercept)
+        of each predictor behind the first; otherwise all predictors share the model's.
     nodes : callable or None
         ``nodes(eta)`` yields (outcomes, share) of a quadrature over each particle's outcome, with
         which moments of a transformed outcome are computed; None where there is none.
@@ -76,6 +81,8 @@ class Outcome:
     has_classes: bool = False
     unit: str = "squared units of y"
     predictor: str = "linear predictor"
+    predictor_names: tuple[str, ...] | None = None
+    further_priors: tuple = ()
     nodes: Any = None
 
     def check(self, y):
@@ -92,6 +99,14 @@ class Outcome:
     def rescaled_by(self, y_scale):
         """What is added to each of `extra` when y is multiplied by ``y_scale``."""
         return np.zeros(len(self.extra))
+
+    def predictors_rescaled(self, y_center, y_scale):
+        """What each predictor is multiplied by, and what is added to it then, when y is."""
+        return [(y_scale, y_center)] * self.n_predictors
+
+    def initial_heads(self, y, weights):
+        """Heads, the same for all rows, that suit ``y``: where the search for a mode starts."""
+        return np.zeros(self.n_predictors + len(self.extra))
 
     def log_density(self, eta, y):
         """Log density, or log probability, of each outcome: the heads' common shape."""

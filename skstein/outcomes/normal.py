@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from .. import _jit
 from ..priors import HalfStudentT
-from .base import NumericOutcome
+from .location_scale import LocationScale
 
 # Standard normal nodes and their probabilities: exact for polynomials up to degree 127.
 _NODES, _SHARES = np.polynomial.hermite_e.hermegauss(64)
@@ -18,11 +18,8 @@ _SHARES = _SHARES / _SHARES.sum()
 _MANY = 400
 
 
-class Normal(NumericOutcome):
+class Normal(LocationScale):
     """A normal outcome with unknown variance.
-
-    In predictions the heads may have an axis of several outcomes in front of that of the particles,
-    (n, n_targets, m); so have the results then.
 
     Parameters
     ----------
@@ -39,14 +36,10 @@ class Normal(NumericOutcome):
     """
 
     extra = ("log_sigma2",)
-    location_scale = True
-    predictor = "y"
 
     def __init__(self, noise_prior=None):
-        self.extra_prior = HalfStudentT() if noise_prior is None else noise_prior
-
-    def rescaled_by(self, y_scale):
-        return np.array([2.0 * np.log(y_scale)])
+        self.noise_prior = HalfStudentT() if noise_prior is None else noise_prior
+        self.extra_prior = self.noise_prior
 
     def log_density(self, eta, y):
         mean, log_variance = eta
@@ -67,16 +60,8 @@ class Normal(NumericOutcome):
             [[np.full_like(error, precision), across], [across, 0.5 * precision * error**2]]
         )
 
-    def log_density_by_particle(self, eta, y):
-        # Of several outcomes jointly: they are independent given a particle.
-        log_density = self.log_density(eta, y[..., None])
-        return log_density.reshape(len(y), -1, log_density.shape[-1]).sum(axis=1)
-
     def distribution(self, eta):
         return norm(eta[0], np.exp(0.5 * eta[1]))
-
-    def expected(self, eta):
-        return eta[0]
 
     def noise(self, eta):
         return np.exp(eta[1])

@@ -147,7 +147,10 @@ class PosteriorIntervalDisplay:
         else:
             _, values = estimator._unpack(posterior.particles)
             features = estimator._features(estimator._scaling, features)
-            groups = [str(c) for c in estimator.classes_] if values.shape[1] > 1 else None
+            labels = estimator._outcome.predictor_names
+            if labels is None and values.shape[1] > 1:
+                labels = estimator.classes_
+            groups = None if labels is None else [str(label) for label in labels]
             outcome, scale = estimator._outcome.predictor, estimator._scaling.scale
             standardized = scale is not None if standardized is None else standardized
             unit = "standard deviation" if standardized else "unit"

@@ -9,6 +9,7 @@ import copy
 import numpy as np
 
 from .._blocks import row_blocks
+from .._noise_priors import JointPrior
 from ..outcomes import Bernoulli, Categorical, Probit
 from ..priors import Normal
 from ..protocols import Observed
@@ -88,6 +89,10 @@ class RegressionTarget(Target):
         self.fit_intercept = bool(fit_intercept)
         self.prior = Normal(1.0) if prior is None else prior
         self.intercept_prior = Normal(10.0) if intercept_prior is None else intercept_prior
+        if outcome.further_priors:
+            further, intercepts = zip(*outcome.further_priors, strict=True)
+            self.prior = JointPrior(self.prior, *further)
+            self.intercept_prior = JointPrior(self.intercept_prior, *intercepts)
         self.n_features = self.n_columns - self.fit_intercept
         for name in ("scale", "loc"):
             each = np.asarray(getattr(self.prior, name, 0.0))
@@ -101,11 +106,9 @@ class RegressionTarget(Target):
             if feature_names is None
             else as_names(feature_names, self.n_features, "feature_names")
         )
-        self.class_names = as_names(
-            range(self.n_outputs) if class_names is None or self.n_outputs == 1 else class_names,
-            self.n_outputs,
-            "class_names",
-        )
+        if class_names is None or self.n_outputs == 1:
+            class_names = outcome.predictor_names or range(self.n_outputs)
+        self.class_names = as_names(class_names, self.n_outputs, "class_names")
         self._n_coef = self.n_outputs * self.n_columns
         self.dim = self._n_coef + len(outcome.extra)
 
@@ -127,11 +130,14 @@ class RegressionTarget(Target):
     @property
     def initial(self):
         """0, or where Newton would need many steps to it, the constant that suits the outcomes."""
-        theta = super().initial
+        heads = self.outcome.initial_heads(self.y, self.weights)
+        table = np.zeros((self.n_outputs, self.n_columns))
+        table[:, : self.fit_intercept] = heads[: self.n_outputs, None]
+        theta = np.append(table.ravel(), heads[self.n_outputs :])
         if self.fit_intercept and self.n_outputs == 1:
             offset = np.zeros(len(self.y)) if self.offset is None else self.offset
             center = self.outcome.center(self.y, self.weights, offset)
-            theta[0] = center if abs(center) > 1.0 else 0.0
+            theta[0] = center if abs(center) > 1.0 else theta[0]
         return theta
 
     # Prior: the coefficients of all outputs together are one block, the intercepts another.

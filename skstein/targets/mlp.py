@@ -23,7 +23,7 @@ import numpy as np
 
 from .. import _jit
 from .._blocks import row_blocks
-from ..outcomes import Bernoulli, Categorical, Normal
+from ..outcomes import Bernoulli, Categorical, Heteroscedastic, Normal, StudentT
 from ..priors import HierarchicalNormal, InverseGamma
 from ._weight_priors import weight_prior
 from .base import Target
@@ -36,7 +36,20 @@ _BOUNCE = 10.0
 
 
 # The outcomes of which there are compiled passes, and what those are called there.
-_COMPILED = {Normal: "normal", Bernoulli: "binary", Categorical: "softmax"}
+_COMPILED = {
+    Normal: "normal",
+    Bernoulli: "binary",
+    Categorical: "softmax",
+    StudentT: "location-scale",
+    Heteroscedastic: "location-scale",
+}
+
+# Standard deviations of the normal priors of what is no matrix of weights, for outcomes of unit
+# size: of biases, and of further coordinates. The last has the moments of log Gamma(2, 1.5).
+_BIAS, _LOG_SD = 1.0, 2.0
+_FURTHER = {"log_sigma2": 2.0 * _LOG_SD, "log_df_above_2": 0.8}
+_CURVATURE = {"log_sigma2": 0.4, "log_df_above_2": 0.01}  # of their likelihood, a row
+_FIRST_LOG_SD = 0.1  # of the weights of other outputs, when training begins
 
 
 @dataclass(frozen=True)
@@ -75,6 +88,22 @@ class Network:
         weights, X = theta[:, : self.n_weights], _jit.mlp.aligned(X, self.dtype)
         sizes, activation = np.array(self.sizes), _jit.mlp.ACTIVATIONS[self.activation]
         return _jit.mlp.outputs(weights, X, sizes, activation).astype(float)
+
+    def heads(self, outcome, theta, outputs):
+        """Heads of a numeric outcome, each with the axis of several outcomes behind.
+
+        Parameters
+        ----------
+        outcome : Outcome
+        theta : ndarray of shape (..., dim)
+        outputs : ndarray of shape (..., n_outputs)
+        """
+        heads = np.split(outputs, outcome.n_predictors, axis=-1)
+        if outcome.extra:
+            heads += np.split(theta[..., self.n_weights :], len(outcome.extra), axis=-1)
+        if "log_df_above_2" in outcome.extra:
+            heads[-1] = heads[-1] + np.log(_jit.mlp.DF_UNIT)
+        return heads
 
 
 @dataclass
@@ -144,14 +173,16 @@ class MLPTarget(Target):
 
     ``theta`` holds the weights, layer by layer: a matrix, row by row, with a row for each input of
     the layer (of the last layer, for each output), then the biases of its units. For a normal
-    likelihood :math:`\log \sigma^2` of each output follows.
+    likelihood :math:`\log \sigma^2` of each output follows. A Student t one has that, and if they
+    are unknown the logarithm of (degrees of freedom - 2) / 15, among the weights, with normal
+    priors; heteroscedastic ones have a second output, the log standard deviation, for each outcome.
 
     Parameters
     ----------
     X : ndarray of shape (n, p)
     y : ndarray of shape (n,) or (n, n_outputs)
         For a normal likelihood the outcomes, otherwise the numbers of classes, (n,).
-    outcome : Normal, Bernoulli or Categorical, default=None
+    outcome : Normal, StudentT, Heteroscedastic, Bernoulli or Categorical, default=None
         Of :mod:`skstein.outcomes`; ``Normal(InverseGamma(1.0, 0.01))`` by default.
     sample_weight : ndarray of shape (n,), default=None
         A weight equals that many repetitions of a row.
@@ -214,41 +245,59 @@ class MLPTarget(Target):
         if likelihood is None:
             raise ValueError(
                 f"networks have no compiled likelihood of {type(self.outcome).__name__}: outcome "
-                "must be Normal, Bernoulli or Categorical."
+                "must be Normal, StudentT, Heteroscedastic, Bernoulli or Categorical."
             )
-        noise = self.outcome.extra_prior or InverseGamma()
+        normal = likelihood == "normal"
+        noise = self.outcome.extra_prior if normal else InverseGamma()
         self.noise_shape, self.noise_scale = float(noise.shape), float(noise.scale)
         X = _jit.mlp.aligned(X, self.dtype)
         codes = np.asarray(y, dtype=np.intp if self.outcome.has_classes else None)
-        if self.outcome.n_predictors > 1:
+        if self.outcome.has_classes and self.outcome.n_predictors > 1:
             y = codes[:, None] == np.arange(self.outcome.n_predictors)
         y = _jit.mlp.aligned(np.asarray(y).reshape(len(X), -1), self.dtype)
         weights = np.ones(len(X)) if sample_weight is None else sample_weight
         self.data = X, y, _jit.mlp.aligned(weights, self.dtype)
         self._observed = codes if self.outcome.has_classes else y
         self.total_weight = float(np.sum(weights))
-        self.n_rows, self.n_outputs = y.shape
+        self.n_rows, self.n_targets = y.shape
+        self._kinds = 1 if self.outcome.has_classes else self.outcome.n_predictors
+        self.n_outputs = self.n_targets * self._kinds
         sizes = (X.shape[1], *map(int, hidden_layer_sizes), self.n_outputs)
         self.network = Network(sizes, activation, self.dtype)
-        self.n_weights = self.network.n_weights
-        self.n_noise = self.n_outputs * len(self.outcome.extra)
+        self.n_noise = self.n_outputs if normal else 0
+        # What a likelihood that is not normal has besides the network moves as weights do.
+        self._further = () if normal else np.repeat(self.outcome.extra, self.n_targets).tolist()
+        self.n_weights = self.network.n_weights + len(self._further)
         self.dim = self.n_weights + self.n_noise
+        self._tail = slice(self._output_bias.start, self.n_weights)
+        biases = [_BIAS] * self.n_outputs
+        if self._kinds > 1:
+            biases[self.n_targets :] = [_LOG_SD] * (self.n_outputs - self.n_targets)
+        self._tail_scale = np.array(biases + [_FURTHER[name] for name in self._further])
         self._compiled = (
             np.array(sizes),
             _jit.mlp.ACTIVATIONS[activation],
             _jit.mlp.LIKELIHOODS[likelihood],
+            self.outcome.given_df if likelihood == "location-scale" else np.inf,
         )
         self._all = np.arange(self.n_rows)
 
     @property
     def groups(self):
-        """(coordinates, root of the number of inputs) of the weights that share a precision."""
+        """(coordinates, root of the number of inputs, prior) of weights that share a precision."""
         groups = []
         for first, fan_in, fan_out in self.network.layers:
             end = first + fan_in * fan_out
-            groups.append((slice(first, end), np.sqrt(fan_in)))
-            groups.append((slice(end, end + fan_out), 1.0))
-        return groups[:-1]
+            groups.append((slice(first, end), np.sqrt(fan_in), self.prior))
+            groups.append((slice(end, end + fan_out), 1.0, self.prior))
+        del groups[-1]
+        if self.outcome.further_priors:  # the rows of outputs of another kind
+            block, root, _ = groups.pop()
+            middle = (block.start + block.stop) // 2
+            ((prior, _),) = self.outcome.further_priors
+            groups.append((slice(block.start, middle), root, self.prior))
+            groups.append((slice(middle, block.stop), root, weight_prior(prior)))
+        return groups
 
     @property
     def names(self):
@@ -259,6 +308,9 @@ class MLPTarget(Target):
                 rows, columns = fan_out, fan_in
             names += [f"W{layer}[{j},{k}]" for j in range(rows) for k in range(columns)]
             names += [f"b{layer}[{k}]" for k in range(fan_out)]
+        # Degrees of freedom are in another unit than those of the outcome.
+        further = [name.removesuffix("_above_2") for name in self._further]
+        names += [f"{name}[{j % self.n_targets}]" for j, name in enumerate(further)]
         return (*names, *(f"log_sigma2[{k}]" for k in range(self.n_noise)))
 
     # The density.
@@ -266,11 +318,11 @@ class MLPTarget(Target):
     def log_prior(self, theta):
         """Log density of the prior at each row of ``theta``, normalised, shape (m,)."""
         value = np.zeros(len(theta))
-        for block, root in self.groups:
+        for block, root, prior in self.groups:
             coef = root * theta[:, block]
-            value += self.prior.log_density(coef) + coef.shape[1] * np.log(root)
-        bias = theta[:, self._output_bias]
-        value -= 0.5 * np.sum(np.square(bias) + np.log(2 * np.pi), axis=1)
+            value += prior.log_density(coef) + coef.shape[1] * np.log(root)
+        tail, scale = theta[:, self._tail], self._tail_scale
+        value -= 0.5 * np.sum(np.square(tail / scale) + np.log(2 * np.pi * scale**2), axis=1)
         if self.n_noise:
             value += self.outcome.extra_prior.log_density(theta[:, self.n_weights :])
         return value
@@ -318,8 +370,9 @@ class MLPTarget(Target):
     def sample_prior(self, rng, m):
         """Draws of the prior, shape (m, dim)."""
         theta = rng.standard_normal((m, self.dim))
-        for block, root in self.groups:
-            theta[:, block] = self.prior.sample(rng, m, block.stop - block.start) / root
+        for block, root, prior in self.groups:
+            theta[:, block] = prior.sample(rng, m, block.stop - block.start) / root
+        theta[:, self._tail] *= self._tail_scale
         if self.n_noise:
             gamma = rng.gamma(self.noise_shape, size=(m, self.n_noise))
             theta[:, self.n_weights :] = np.log(self.noise_scale) - np.log(gamma)
@@ -337,6 +390,9 @@ class MLPTarget(Target):
             theta[:, first:end] = rng.standard_normal((m, end - first)) * np.sqrt(gain / fan_in)
             if layer < last:
                 theta[:, end : end + fan_out] = 0.5 * rng.standard_normal((m, fan_out))
+        if self.outcome.further_priors:  # outputs of another kind begin nearly constant
+            block, _, _ = self.groups[-1]
+            theta[:, block] *= _FIRST_LOG_SD
         return theta
 
     def begin_training(self, theta, rows, held_out, rng):
@@ -441,9 +497,9 @@ class MLPTarget(Target):
             shape = self.noise_shape + 0.5 * self.total_weight
             rate = self.noise_scale + 0.5 * self.squared_errors(theta)
             theta[self.n_weights :] = np.log(rate / rng.gamma(shape, size=self.n_noise))
-        precision = np.ones(self.n_weights)
-        for block, root in self.groups:
-            precision[block] = root**2 * self.prior.draw_precision(root * weights[block], rng)
+        precision = self._precision
+        for block, root, prior in self.groups:
+            precision[block] = root**2 * prior.draw_precision(root * weights[block], rng)
         return theta, precision
 
     def scales(self, theta, precision, rng):
@@ -461,13 +517,17 @@ class MLPTarget(Target):
             weights, self.data, rows, self._compiled, noise_precision, rng
         )  # fmt: skip
         curvature = share * curvature.astype(float)
+        last = len(self.network.layers) - 1
         for layer, (first, fan_in, fan_out) in enumerate(self.network.layers):
             end = first + fan_in * fan_out
-            length = fan_in if layer == len(self.network.layers) - 1 else fan_out
+            length = fan_in if layer == last else fan_out
             matrix = curvature[first:end].reshape(-1, length)
             np.maximum(matrix, matrix.mean(axis=1, keepdims=True), out=matrix)
             bias = curvature[end : end + fan_out]
-            np.maximum(bias, bias.mean(), out=bias)
+            for of_kind in np.split(bias, self._kinds if layer == last else 1):
+                np.maximum(of_kind, of_kind.mean(), out=of_kind)
+        for j, name in enumerate(self._further, start=self.network.n_weights):
+            curvature[j] = _CURVATURE[name] * self.total_weight
         return 1.0 / np.sqrt(curvature + precision)
 
     def hamiltonian_steps(
@@ -552,6 +612,10 @@ class MLPTarget(Target):
             theta[self._output_bias] = mean
             variance = shares @ np.square(y - mean)
             theta[self.n_weights :] = np.log(np.maximum(variance, self.noise_scale))
+        elif not self.outcome.has_classes:
+            shape = self.n_outputs + len(self._further)
+            heads = [self.outcome.initial_heads(column, weights) for column in y.T.astype(float)]
+            theta[self._tail] = np.transpose(heads).reshape(shape)
         else:
             mean = np.clip(mean, 1e-12, 1.0 - 1e-12)
             odds = 1.0 - mean if self.n_outputs == 1 else 1.0
@@ -590,18 +654,18 @@ class MLPTarget(Target):
     @property
     def initial_precision(self):
         """Precision of each weight before anything is learnt, shape (n_weights,)."""
-        precision = np.ones(self.n_weights)
-        for block, root in self.groups:
+        precision = self._precision
+        for block, root, prior in self.groups:
             size = block.stop - block.start
-            precision[block] = root**2 * self.prior.typical_precision(size)
+            precision[block] = root**2 * prior.typical_precision(size)
         return precision
 
     def expected_precision(self, second_moment):
         """Mean of each precision given the mean squares of the weights, shape (n_weights,)."""
-        precision = np.ones(self.n_weights)
-        for block, root in self.groups:
+        precision = self._precision
+        for block, root, prior in self.groups:
             squares = root**2 * second_moment[block]
-            precision[block] = root**2 * self.prior.expected_precision(squares)
+            precision[block] = root**2 * prior.expected_precision(squares)
         return precision
 
     def weight_score(self, weights, rows, precision, noise_precision):
@@ -629,7 +693,14 @@ class MLPTarget(Target):
 
     @property
     def _output_bias(self):
-        return slice(self.n_weights - self.n_outputs, self.n_weights)
+        return slice(self.network.n_weights - self.n_outputs, self.network.n_weights)
+
+    @property
+    def _precision(self):
+        """That of what is in no group, and 1 elsewhere, shape (n_weights,)."""
+        precision = np.ones(self.n_weights)
+        precision[self._tail] = self._tail_scale**-2.0
+        return precision
 
     def _noise_precision(self, theta):
         return np.exp(-theta[self.n_weights :]) if self.n_noise else np.ones(self.n_outputs)
@@ -639,9 +710,9 @@ class MLPTarget(Target):
 
     def _prior_score(self, theta):
         score = np.zeros_like(theta)
-        for block, root in self.groups:
-            score[:, block] = root * self.prior.score(root * theta[:, block])
-        score[:, self._output_bias] = -theta[:, self._output_bias]
+        for block, root, prior in self.groups:
+            score[:, block] = root * prior.score(root * theta[:, block])
+        score[:, self._tail] = -theta[:, self._tail] / self._tail_scale**2
         if self.n_noise:
             noise = theta[:, self.n_weights :]
             score[:, self.n_weights :] = self.outcome.extra_prior.score(noise)
@@ -649,7 +720,7 @@ class MLPTarget(Target):
 
     def _pointwise(self, theta, rows):
         outputs, y = self.network.outputs(theta, self.data[0][rows]), self._observed[rows]
-        if not self.n_noise:
+        if self.outcome.has_classes:
             return self.outcome.log_density(np.moveaxis(outputs, 2, 0), y)
-        heads = outputs, theta[:, None, self.n_weights :]
+        heads = self.network.heads(self.outcome, theta[:, None], outputs)
         return self.outcome.log_density(heads, y).sum(axis=2)

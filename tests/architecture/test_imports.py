@@ -52,6 +52,7 @@ ESTIMATOR = (
     "skstein._warnings",
     "skstein.diagnostics",
     "skstein.inference._registry",
+    "skstein.noise",
     "skstein.outcomes",
     "skstein.posterior",
     "skstein.priors",
@@ -95,6 +96,8 @@ ROWS = {
         "skstein.predictive",
     ),
     "skstein.priors": ("sklearn.base", "skstein._validation"),
+    "skstein._noise_priors": ("skstein.priors",),
+    "skstein.noise": ("sklearn.base", "skstein._validation", "skstein.outcomes", "skstein.priors"),
     "skstein.thinning": (
         "sklearn.base",
         "sklearn.exceptions",
@@ -104,11 +107,18 @@ ROWS = {
         "skstein.kernels",
     ),
     # What is observed knows neither designs nor networks nor engines.
-    "skstein.outcomes": ("skstein._crps", "skstein._jit", "skstein._quantiles", "skstein.priors"),
+    "skstein.outcomes": (
+        "skstein._crps",
+        "skstein._jit",
+        "skstein._noise_priors",
+        "skstein._quantiles",
+        "skstein.priors",
+    ),
     # A target knows neither engines nor scikit-learn.
     "skstein.targets": (
         "skstein._blocks",
         "skstein._jit",
+        "skstein._noise_priors",
         "skstein.outcomes",
         "skstein.priors",
         "skstein.protocols",

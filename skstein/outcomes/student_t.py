@@ -1,0 +1,135 @@
+"""A Student t outcome: a few rows may be far off, and say the less of the rest the further."""
+
+import math
+
+import numpy as np
+from scipy.special import digamma, gammaln, polygamma, stdtr, stdtrit
+from scipy.stats import t
+
+from .._noise_priors import JointPrior, LogGamma
+from ..priors import HalfStudentT
+from .location_scale import LocationScale
+
+LEAST_DF = 2.0  # of which there is a variance; with more, its posterior mean is finite too
+
+
+class StudentT(LocationScale):
+    """A Student t outcome: its location is the predictor, its log squared scale a coordinate.
+
+    Unless given, the degrees of freedom are 2 and what is Gamma(2, 0.1) distributed (mean 20), so
+    that a prediction always has a mean and a variance; the coordinate is the logarithm of what they
+    have beyond 2.
+
+    Parameters
+    ----------
+    noise_prior : NoisePrior, default=None
+        Of the squared scale; by default ``HalfStudentT()``, whose scale is in units of y.
+    df : float, default=None
+        Degrees of freedom, above 2; None for unknown ones.
+
+    References
+    ----------
+    Juarez & Steel (2010), "Model-based clustering of non-Gaussian panel data based on skew-t
+    distributions", for the prior Gamma(2, 0.1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.outcomes import StudentT
+    >>> outcome, one = StudentT(df=4.0), np.ones(1)
+    >>> outcome.quantiles((np.zeros((1, 1)), np.zeros(1)), one, np.array([0.95])).round(3)
+    array([[2.132]])
+    """
+
+    def __init__(self, noise_prior=None, df=None):
+        self.df, self.given_df = df, 0.0 if df is None else float(df)
+        self.noise_prior = HalfStudentT() if noise_prior is None else noise_prior
+        self.shape_prior = LogGamma(2.0, 0.1) if df is None else None
+        if df is None:
+            self.extra = ("log_sigma2", "log_df_above_2")
+            self.extra_prior = JointPrior(self.noise_prior, self.shape_prior)
+        else:
+            self.extra = ("log_sigma2",)
+            self.extra_prior = self.noise_prior
+
+    def _df(self, eta):
+        return LEAST_DF + np.exp(eta[2]) if self.df is None else self.df
+
+    def log_density(self, eta, y):
+        df, half = self._df(eta), 0.5 * (self._df(eta) + 1.0)
+        square = np.square(y - eta[0]) * np.exp(-eta[1])
+        constant = gammaln(half) - gammaln(0.5 * df) - 0.5 * np.log(math.pi * df)
+        return constant - 0.5 * eta[1] - half * np.log1p(square / df)
+
+    def residual(self, eta, y):
+        df, precision, error = self._df(eta), np.exp(-eta[1]), y - eta[0]
+        square = np.square(error) * precision
+        trust = (df + 1.0) / (df + square)
+        parts = [trust * error * precision, 0.5 * (trust * square - 1.0)]
+        if self.df is None:
+            parts.append((df - LEAST_DF) * _slope(df, square))
+        return parts
+
+    def curvature(self, eta, y):
+        df, precision, error = np.broadcast_arrays(self._df(eta), np.exp(-eta[1]), y - eta[0])
+        square = np.square(error) * precision
+        trust = (df + 1.0) / (df + square)
+        pull, share = trust * precision * error, df / (df + square)
+        curvature = [
+            [trust * precision * (2.0 * share - 1.0), pull * share],
+            [pull * share, 0.5 * trust * square * share],
+        ]
+        if self.df is None:
+            rise = df - LEAST_DF
+            change = rise * (1.0 - square) / np.square(df + square)
+            across = precision * error * change, 0.5 * square * change
+            bend = rise * (_slope(df, square) + rise * _slope_of_slope(df, square))
+            curvature = [*([*row, a] for row, a in zip(curvature, across, strict=True))]
+            curvature.append([*across, -bend])
+        return np.array(curvature)
+
+    def distribution(self, eta):
+        return t(self._df(eta), eta[0], np.exp(0.5 * eta[1]))
+
+    def noise(self, eta):
+        df = self._df(eta)
+        return np.exp(eta[1]) * df / (df - 2.0)
+
+    def cdf_by_particle(self, eta, y):
+        return stdtr(self._df(eta), (y[..., None] - eta[0]) * np.exp(-0.5 * eta[1]))
+
+    def quantiles_by_particle(self, eta, level):
+        standard = stdtrit(self._df(eta), level) if level > 0.0 else -np.inf
+        return eta[0] + np.exp(0.5 * eta[1]) * standard
+
+    def quantiles(self, eta, weights, q):
+        found = super().quantiles(_rows(eta), weights, q)
+        return found.reshape(*np.shape(eta[0])[:-1], len(q))
+
+    def crps(self, eta, weights, y):
+        return super().crps(_rows(eta), weights, y.ravel()).reshape(y.shape)
+
+    def sample(self, eta, rng):
+        return eta[0] + np.exp(0.5 * eta[1]) * rng.standard_t(self._df(eta), np.shape(eta[0]))
+
+
+def _rows(eta):
+    """The heads with the axes of rows and of several outcomes in one."""
+    if np.ndim(eta[0]) == 2:
+        return eta
+    shape = np.shape(eta[0])
+    return [np.broadcast_to(head, shape).reshape(-1, shape[-1]) for head in eta]
+
+
+def _slope(df, square):
+    """Derivative of the log density by ``df``; ``square`` is the squared error in scales."""
+    constant = digamma(0.5 * (df + 1.0)) - digamma(0.5 * df) - 1.0 / df
+    ratio = (df + 1.0) * square / (df * (df + square))
+    return 0.5 * (constant - np.log1p(square / df) + ratio)
+
+
+def _slope_of_slope(df, square):
+    constant = 0.5 * (polygamma(1, 0.5 * (df + 1.0)) - polygamma(1, 0.5 * df)) + 1.0 / df**2
+    whole = df * (df + square)
+    ratio = (whole - (df + 1.0) * (2.0 * df + square)) / whole**2
+    return 0.5 * (constant + square / whole + square * ratio)
