@@ -4,20 +4,20 @@ A seed makes a problem: 8 to 500 rows, 2 to 60 features (normal, heavy-tailed, r
 collinear ones), classes or an outcome of any signal-to-noise ratio, separable ones too, every
 prior, weights. Features are standardised here, so that the estimators take them as they are.
 
-The truth is found in this file, not by the package's engines. Linear regressions with normal priors,
-and with one unknown precision of all, are drawn exactly, by quadrature over noise and precision. All
-others get 64 Hamiltonian chains in adapted coordinates, with moves along rays from the centre and
-along single axes that follow heavy tails, until R-hat is at most 1.01 and the effective sample size
-of bulk and tails at least 6000; a problem where they stop before R-hat 1.02 and 1500 does not count,
-and is listed.
+The truth is found in this file, not by the package's engines. Linear regressions with normal
+priors, and with one unknown precision of all, are drawn exactly, by quadrature over noise and
+precision. All others get 64 Hamiltonian chains in adapted coordinates, with moves along rays from
+the centre and along single axes that follow heavy tails, until R-hat is at most 1.01 and the
+effective sample size of bulk and tails at least 6000; a problem where they stop before R-hat 1.02
+and 1500 does not count, and is listed.
 
 A fit is *wrong* if for any coordinate the mean is off by more than 0.15 posterior standard
-deviations, the ratio of standard deviations is outside 0.85 to 1.18, or a 5, 50 or 95 % point is off
-by more than 0.2 standard deviations. Where a prior has at most four degrees of freedom only the
+deviations, the ratio of standard deviations is outside 0.85 to 1.18, or a 5, 50 or 95 % point is
+off by more than 0.2 standard deviations. Where a prior has at most four degrees of freedom only the
 quantiles count, in units of the interquartile range / 1.35. A thousand exact draws do not always
-meet that in hundreds of coordinates and far out in heavy tails: ``+ noise`` counts as wrong only what
-also lies more than four standard errors of a thousand draws (of the truth's own, for means and
-quantiles) from the truth.
+meet that in hundreds of coordinates, nor far out in heavy tails. ``beyond noise`` counts those
+silent misses where means and quantiles also lie more than four standard errors of a thousand draws
+and of the truth's own from the truth.
 
 Truths and fits are files in a folder; a run leaves out what is there, so that it can be stopped at
 any time.
@@ -514,7 +514,7 @@ COLUMNS = (
     "right, warned",
     "wrong, warned",
     "wrong, silent",
-    "silent + noise",
+    "beyond noise",
     "raised",
     "seconds",
 )
