@@ -58,7 +58,13 @@ class Model:
     score: Any = None
 
     def target(self):
-        return LogDensity(self.log_density, self.score or self.complex_step, dim=self.dim)
+        """The density is 0 where it leaves the range of floating point, as infinity / infinity."""
+        score = self.score or self.complex_step
+        return LogDensity(
+            lambda theta: np.nan_to_num(self.log_density(theta), nan=-np.inf, neginf=-np.inf),
+            lambda theta: np.nan_to_num(score(theta), posinf=0.0, neginf=0.0),
+            dim=self.dim,
+        )
 
     def complex_step(self, theta):
         m, dim = theta.shape
