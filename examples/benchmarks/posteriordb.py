@@ -624,22 +624,27 @@ def show(fit):
     print(f"{fit['name']:46}{fit['engine']:13}{fit['seed']:2}{numbers}  {warned}", flush=True)
 
 
+def cell(fits):
+    """Mean and quantile error, seconds, and whether there was a warning."""
+    if not fits:
+        return ""
+    mean, quantiles, seconds = (
+        np.mean([summary(fit)[key] for fit in fits]) for key in ("mean", "quantiles", "seconds")
+    )
+    warns = ", warns" * any(fit["warned"] for fit in fits)
+    return f"{mean:.2f} / {quantiles:.2f}, {seconds:.1f} s{warns}"
+
+
 def rows_of(fits, engines):
-    """A row a posterior: mean and quantile error of each engine, and whether it warned."""
+    """A row a posterior, a `cell` an engine."""
     for name in MODELS:
-        found = {
-            engine: [f for (n, e, _), f in fits.items() if (n, e) == (name, engine)]
+        by_engine = [
+            [fit for (n, e, _), fit in fits.items() if (n, e) == (name, engine)]
             for engine in engines
-        }
-        if not any(found.values()):
-            continue
-        cells = []
-        for several in found.values():
-            means = {k: np.mean([summary(f)[k] for f in several]) for k in ("mean", "quantiles")}
-            warned = " W" * any(f["warned"] for f in several)
-            cells.append(f"{means['mean']:.2f} {means['quantiles']:.2f}{warned}" if several else "")
-        dim = next(f["dim"] for several in found.values() for f in several)
-        yield [f"{name.replace('-', ' - ')} ({dim})", *cells]
+        ]
+        if any(by_engine):
+            dim = next(fit["dim"] for several in by_engine for fit in several)
+            yield [f"{name.replace('-', ' - ')} ({dim})", *map(cell, by_engine)]
 
 
 def main():
