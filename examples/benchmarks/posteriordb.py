@@ -332,20 +332,6 @@ def gp_priors(log_rho, log_alpha):
     return rho, alpha, 25.0 * log_rho - 4.0 * rho + normal(alpha, 0.0, 2.0) + log_alpha
 
 
-def gp_regression(d):
-    x, y = d["x"], d["y"]
-
-    def log_density(u):
-        rho, alpha, value = gp_priors(u[:, 0], u[:, 1])
-        sigma = np.exp(u[:, 2])
-        cov = squared_exponential(x, alpha, rho) + sigma[:, None, None] * np.eye(len(x))
-        solved = np.linalg.solve(cov, np.broadcast_to(y, (len(u), len(y)))[:, :, None])[:, :, 0]
-        log_det = np.log(np.linalg.det(cov))
-        return value + normal(sigma, 0.0, 1.0) + u[:, 2] - 0.5 * (solved @ y + log_det)
-
-    return Model(3, log_density, np.exp, ["rho", "alpha", "sigma"])
-
-
 def cholesky(matrix):
     """Of matrices (m, n, n); analytic, where that of a complex matrix in NumPy is not."""
     n = matrix.shape[1]
@@ -356,6 +342,25 @@ def cholesky(matrix):
         inner = np.einsum("mik,mk->mi", lower[:, j + 1 :, :j], row)
         lower[:, j + 1 :, j] = (matrix[:, j + 1 :, j] - inner) / lower[:, j, j, None]
     return lower
+
+
+def gp_regression(d):
+    x, y = d["x"], d["y"]
+    n = len(x)
+
+    def log_density(u):
+        rho, alpha, value = gp_priors(u[:, 0], u[:, 1])
+        sigma = np.exp(u[:, 2])
+        cov = np.empty((len(u), n + 1, n + 1), dtype=u.dtype)
+        cov[:, :n, :n] = squared_exponential(x, alpha, rho) + sigma[:, None, None] * np.eye(n)
+        cov[:, n, :n] = cov[:, :n, n] = y
+        cov[:, n, n] = 1.0  # does not matter
+        factor = cholesky(cov)
+        solved, scales = factor[:, n, :n], np.einsum("mii->mi", factor)[:, :n]
+        likelihood = -np.sum(0.5 * solved**2 + np.log(scales), axis=1)
+        return value + normal(sigma, 0.0, 1.0) + u[:, 2] + likelihood
+
+    return Model(3, log_density, np.exp, ["rho", "alpha", "sigma"])
 
 
 def gp_poisson(d):
