@@ -16,8 +16,9 @@ deviations, the ratio of standard deviations is outside 0.85 to 1.18, or a 5, 50
 off by more than 0.2 standard deviations. Where a prior has at most four degrees of freedom only the
 quantiles count, in units of the interquartile range / 1.35. A thousand exact draws do not always
 meet that in hundreds of coordinates, nor far out in heavy tails: the table's row ``exact draws``
-says how often. ``beyond noise`` counts those silent misses where means and quantiles also lie more
-than four standard errors of a thousand draws and of the truth's own from the truth.
+says how often. ``beyond noise`` counts those silent misses where quantiles also lie more than four
+standard errors from the truth, of as many draws as the posterior has points (100 to 2000) and of
+the truth's own; and means more than four of a thousand draws.
 
 Truths and fits are files in a folder; a run leaves out what is there, so that it can be stopped at
 any time.
@@ -439,10 +440,10 @@ def judge(fit, ess, noise=False):
     off = quantiles > QUANTILE
     wrong_mean, wrong_sd = np.abs(error) > MEAN, (ratio < SD[0]) | (ratio > SD[1])
     if noise:
-        error_of = np.sqrt(1 / 1000 + 1 / ess)
-        spread = np.sqrt(LEVELS * (1 - LEVELS))[:, None] * error_of
+        share = np.sqrt(1 / fit["points"] + 1 / ess)
+        spread = np.sqrt(LEVELS * (1 - LEVELS))[:, None] * share
         off &= np.abs(levels) > STANDARD_ERRORS * spread
-        wrong_mean &= np.abs(error) > STANDARD_ERRORS * error_of
+        wrong_mean &= np.abs(error) > STANDARD_ERRORS * np.sqrt(1 / 1000 + 1 / ess)
     words = [
         f"{label} {worst:+.2f}"
         for label, bad, worst in (
@@ -469,6 +470,7 @@ def run(problem, truth, engine, seed):
     return {
         "seed": seed,
         "heavy": bool(problem.heavy),
+        "points": len(posterior),
         "warned": [str(warning.message).split(": ", 1)[-1] for warning in caught],
         "seconds": round(seconds, 3),
         **{name: np.round(value, 3).tolist() for name, value in errors.items()},
@@ -480,7 +482,8 @@ def exact(truth, problem, seed):
     uniform = np.random.default_rng([seed, 5]).random((1000, len(truth["mean"])))
     draws = [np.interp(u, GRID, g) for u, g in zip(uniform.T, truth["grid"].T, strict=True)]
     errors = compare(ParticlePosterior(np.transpose(draws)), truth)
-    return {"seed": seed, "heavy": problem.heavy, "warned": [], "seconds": np.nan, **errors}
+    about = {"seed": seed, "heavy": problem.heavy, "points": 1000, "warned": []}
+    return {**about, "seconds": np.nan, **errors}
 
 
 def fits_of(folder, engine):
