@@ -174,10 +174,10 @@ def judged(folder, model, engine):
 COLUMNS = ("model", "engine", "fits", "in 50 %", "in 90 %", "warned", "seconds", "leaves its band")
 
 
-def table(folder):
+def table(folder, engines):
     rows = []
     for model in MODELS:
-        for engine in ENGINES:
+        for engine in engines:
             found = judged(folder, model, engine)
             if found is None:
                 continue
@@ -192,16 +192,21 @@ def table(folder):
     return rows
 
 
-def draw(folder, path):
+def draw(folder, engines, path):
+    """A row a model and a column an engine; the other way round where engines are few."""
     import matplotlib.pyplot as plt
 
-    engines = [e for e in ENGINES if any(fits_of(folder, model, e) for model in MODELS)]
     shape = len(MODELS), len(engines)
+    upright = shape[0] < shape[1]
     figure, axes = plt.subplots(
-        *shape, figsize=(1.35 * shape[1], 1.3 * shape[0]), sharex=True, sharey=True, squeeze=False
+        *(shape if upright else shape[::-1]),
+        figsize=(8.0, 8.0 * min(shape) / max(shape) + 0.4),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
     )
-    for row, model in zip(axes, MODELS, strict=True):
-        row[0].set_ylabel(model)
+    by_model = axes if upright else axes.T
+    for row, model in zip(by_model, MODELS, strict=True):
         for axis, engine in zip(row, engines, strict=True):
             found = judged(folder, model, engine)
             if found is None:
@@ -213,12 +218,15 @@ def draw(folder, path):
                 axis.plot(POINTS, difference, color="C3" if leaves else "C0", lw=0.7)
             axis.spines[["top", "right"]].set_visible(False)
             axis.tick_params(labelsize=7)
-    for axis, engine in zip(axes[0], engines, strict=True):
-        axis.set_title(engine, fontsize=9)
+    titles, labels = (engines, MODELS) if upright else (MODELS, engines)
+    for axis, title in zip(axes[0], titles, strict=True):
+        axis.set_title(title, fontsize=9)
+    for axis, label in zip(axes[:, 0], labels, strict=True):
+        axis.set_ylabel(label, fontsize=9)
     axes[0, 0].set(xlim=(0, 1), ylim=(-0.17, 0.17), xticks=[0, 0.5, 1], yticks=[-0.1, 0, 0.1])
     figure.supxlabel("rank of the truth", fontsize=9)
     figure.tight_layout(pad=0.4)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=100, pil_kwargs={"optimize": True})
 
 
 def main():
@@ -235,14 +243,14 @@ def main():
     arguments = parser.parse_args()
     if not arguments.table:
         sweep(arguments.folder, arguments.models, arguments.engines, arguments.replications)
-    rows = table(arguments.folder)
+    rows = table(arguments.folder, arguments.engines)
     for row in (COLUMNS, *rows):
         print("".join(f"{cell!s:<14}" for cell in row))
     if arguments.csv:
         with arguments.csv.open("w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
     if arguments.figure:
-        draw(arguments.folder, arguments.figure)
+        draw(arguments.folder, arguments.engines, arguments.figure)
 
 
 if __name__ == "__main__":
