@@ -219,12 +219,12 @@ def draw(folder, engines, path):
                 difference = np.searchsorted(column, POINTS) / len(column) - POINTS
                 axis.plot(POINTS, difference, color="C3" if leaves else "C0", lw=0.7)
             axis.spines[["top", "right"]].set_visible(False)
-                titles, labels = (engines, MODELS) if upright else (MODELS, engines)
+    titles, labels = (engines, MODELS) if upright else (MODELS, engines)
     for axis, title in zip(axes[0], titles, strict=True):
         axis.set_title(title, fontsize=9)
     for axis, label in zip(axes[:, 0], labels, strict=True):
         axis.set_ylabel(label, fontsize=9)
-    axes[0, 0].set(xlim=(0, 1), ylim=(-0.17, 0.17), xticks=[0, 0.5, 1], yticks=[-0.1, 0, 0.1])
+    axes[0, 0].set(xlim=(0, 1), ylim=(-0.2, 0.2), xticks=[0, 0.5, 1], yticks=[-0.1, 0, 0.1])
     figure.supxlabel("rank of the truth", fontsize=9)
     figure.tight_layout(pad=0.4)
     figure.savefig(path, dpi=110)
