@@ -17,12 +17,14 @@ on average they lie too near the mode, as those do that cannot follow a heavy ta
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from scipy.interpolate import CubicSpline
 from scipy.special import softmax
 
 from .._warnings import warn
 from ..posterior import weighted_quantile
 from ..targets import Transformed
+from ..targets.base import NotANumber
 from ._frame import START_ELSEWHERE
 from ._modes import LEAST_MASS
 
@@ -136,6 +138,17 @@ def judge(posterior, target, engine, frame, start, pilot=None):
         )
 
 
+def _log_density(target, points):
+    """That of a target which far out may fail: -inf there, since a fit must not end by it."""
+    try:
+        return target.log_density(points)
+    except (FloatingPointError, LinAlgError, NotANumber):
+        if len(points) == 1:
+            return np.array([-np.inf])
+        halves = np.array_split(points, 2)
+        return np.concatenate([_log_density(target, half) for half in halves])
+
+
 class StartDraws:
     """Draws around the Gaussian start, weighted towards the target.
 
@@ -175,7 +188,7 @@ class StartDraws:
         z[n_normal:] = rng.standard_cauchy((m - n_normal, dim))
         points = z if target.start is None else target.start.forward(z)
         self.draws = target.forward(points)
-        log_ratio = target.log_density(points) - target.log_start(points)
+        log_ratio = _log_density(target, points) - target.log_start(points)
         log_ratio = np.nan_to_num(log_ratio, nan=-np.inf)
         # Densities relative to that of the start.
         share = n_normal / m

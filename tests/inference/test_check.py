@@ -251,3 +251,14 @@ def test_svgd_that_stops_too_early_is_not_silent(max_iter, seed):
     message = r"importance-weighted draws are spread otherwise.*Raise the engine's iterations"
     with pytest.warns(ConvergenceWarning, match=message):
         infer(target, SVGD(max_iter=max_iter), random_state=seed)
+
+
+def test_a_density_that_fails_far_out_does_not_end_a_fit():
+    def log_density(theta):
+        if np.abs(theta).max() > 30.0:
+            raise np.linalg.LinAlgError("singular")
+        return -0.5 * np.sum(theta**2, axis=1)
+
+    target = LogDensity(log_density, score=lambda theta: -theta, dim=2)
+    posterior = infer(target, "svgd", random_state=0)
+    assert np.abs(posterior.mean()).max() < 0.1
