@@ -6,7 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skstein import BayesianLinearRegression, BayesianLogisticRegression
+from skstein import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,10 +27,10 @@ def fitted(name, engine):
         ROOT / "examples" / "benchmarks" / "make_group_gold.py"
     ).problems()[name]
     Estimator = {
-        "normal": lambda: BayesianLinearRegression,
-        "binary": lambda: BayesianLogisticRegression,
-        "counts": lambda: loaded(ROOT / "doc" / "poisson.py").BayesianPoissonRegression,
-    }[family]()
+        "normal": BayesianLinearRegression,
+        "binary": BayesianLogisticRegression,
+        "counts": BayesianPoissonRegression,
+    }[family]
     effects = {X.shape[1] + j: slopes for j, (_, slopes) in enumerate(groupings)}
     model = Estimator(engine, random_effects=effects, standardize=False, random_state=0)
     return model.fit(np.column_stack([X, *(codes for codes, _ in groupings)]), y)
