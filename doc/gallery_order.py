@@ -12,6 +12,7 @@ FIRST = (
     "model_choice",
     "prior_knowledge",
     "drift",
+    "radon",
     "eight_schools",
     "grades",
     "probit_wine",

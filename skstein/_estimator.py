@@ -13,12 +13,13 @@ from inspect import signature
 from numbers import Integral
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import InconsistentVersionWarning
 
 from ._callbacks import ProgressLines, RoundTasks, between_rounds
-from ._validation import has_callbacks
+from ._validation import has_callbacks, validate_data
 from .inference import resolve_engine
 from .inference._infer import run_engine, run_update
 
@@ -207,6 +208,10 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         for task in tasks:
             task.close()
         context.call_on_fit_task_end(**event, reconstruction_attributes={})
+
+    def _read(self, X):
+        """X as predictions are made from, an array or CSR array of numbers."""
+        return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
 
     def _summaries(self, posterior):
         """The fitted attributes that summarise `posterior`, by name."""

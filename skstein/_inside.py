@@ -68,8 +68,8 @@ def named_posterior(inner, names):
     named = {f"x{j}": name for j, name in enumerate(names)}
 
     def renamed(coordinate):
-        base, label = re.fullmatch(r"([^\[]*)(.*)", coordinate).groups()
-        return named.get(base, base) + label
+        base, label = re.fullmatch(r"((?:log_sd\[)?[^\[\]]*)(.*)", coordinate).groups()
+        return re.sub(r"\bx\d+\b", lambda found: named.get(found[0], found[0]), base) + label
 
     return posterior._with(names=[renamed(name) for name in posterior.names])
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._blocks import row_blocks
 from ._parallel import one_thread
 from ._random import as_generator
-from ._validation import about, check_fractions, interval_ends, refuse_dask, validate_data
+from ._validation import about, check_fractions, interval_ends, refuse_dask
 
 
 class PredictsOutcomes:
@@ -200,7 +200,7 @@ class PredictsOutcomes:
         The heads are those of the posterior's particles, or of those given, without weights.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+        X = self._read(X)
         weights = None
         if theta is None:
             theta, weights = self.posterior_.particles, self.posterior_.weights

@@ -8,6 +8,7 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 from sklearn.base import _fit_context
+from sklearn.utils import _safe_indexing
 from sklearn.utils._available_if import _AvailableIfDescriptor
 from sklearn.utils._param_validation import HasMethods as HasMethods
 from sklearn.utils._param_validation import Interval as Interval
@@ -64,6 +65,16 @@ def validate_data(estimator, X, y="no_validation", **options):
     refuse_dask(y, "y")
     with about("X"):
         return _validate_data(estimator, X, y, **options)
+
+
+def check_features(estimator, X, reset):
+    """Take down, or compare, number and names of the columns of X, whatever is in them."""
+    _validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+def columns_of(X, which):
+    """A column of an array or a data frame, or several, by position."""
+    return _safe_indexing(X, which, axis=1)
 
 
 def refuse_dask(values, name):

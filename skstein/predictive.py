@@ -529,7 +529,7 @@ class _TransformedOutcome(Predictive):
         return mass, mean, squares / np.where(mass > 0.0, mass, 1.0)
 
 
-def predictive(estimator, X):
+def predictive(estimator, X, *, effects=None):
     """Posterior predictive of a fitted object whose final predictor is an estimator of skstein.
 
     Supported are skstein's classifiers and regressors, alone or inside
@@ -548,6 +548,9 @@ def predictive(estimator, X):
     X : array-like of shape (n, n_features)
         What ``estimator.predict`` takes. It passes through the transformers of pipelines at once;
         everything else waits for a method of the result.
+    effects : {"group", "population"}, default=None
+        Of a linear model with ``random_effects``: whether a row has the effects of its group, as
+        for None, or none.
 
     Returns
     -------
@@ -559,7 +562,9 @@ def predictive(estimator, X):
     Raises
     ------
     TypeError
-        If there is no estimator of skstein inside.
+        If there is no estimator of skstein inside, or ``effects`` is given for one without any.
+    ValueError
+        If ``effects`` is another word.
     NotFittedError
         If ``estimator`` is not fitted, or is a search with ``refit=False``.
 
@@ -600,7 +605,16 @@ def predictive(estimator, X):
     >>> bool(np.all(prediction.mean() > prediction.quantiles(0.5)[:, 0]))
     True
     """
-    return _reached(estimator, X)
+    found = _reached(estimator, X)
+    if effects is not None:
+        direct = getattr(found, "direct", found)
+        if not hasattr(direct.estimator, "_with_effects"):
+            raise TypeError(
+                f"effects={effects!r} is for linear models, {type(direct.estimator).__name__} has "
+                "no random effects."
+            )
+        direct.estimator = direct.estimator._with_effects(effects)
+    return found
 
 
 @singledispatch

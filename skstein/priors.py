@@ -12,6 +12,7 @@ the funnel that a coefficient and its own variance form. Their joint mode is a p
 are whitened with `conditional`, the normal prior of the expected precision.
 
 A noise variance has a prior of its own kind, `NoisePrior`, which is a density of its logarithm.
+Standard deviations of random effects have `HalfNormal` or `HalfStudentT`.
 """
 
 from functools import lru_cache
@@ -19,7 +20,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.special import digamma, expit, gammaln
+from scipy.special import digamma, expit, gammaln, log_ndtr, ndtri_exp, stdtr, stdtrit
 from sklearn.base import BaseEstimator, clone
 
 from ._validation import LARGEST, Interval
@@ -27,6 +28,7 @@ from ._validation import LARGEST, Interval
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _LOCATION = [Real, "array-like"]
 _EXTREME = [Interval(Real, 1 / LARGEST, LARGEST, closed="both")]
+_FLAT = -4.0  # normal score, below which a prior of standard deviations is flat to rounding
 _NO_NOISE = 1e-5  # a variance, relative to that of the outcome, which rounding alone may leave
 
 
@@ -616,8 +618,55 @@ class NoisePrior(BaseEstimator):
     updated: Any = None
 
 
-class HalfStudentT(NoisePrior):
-    r"""Half Student t prior of a noise standard deviation.
+class _DeviationPrior(BaseEstimator):
+    """Base class of priors of the standard deviation of random effects.
+
+    A subclass writes the density of the ratio to its ``scale``, `_standard`, and the inverse of the
+    upper tail probability. The *normal score* of a standard deviation is the standard normal
+    quantile of its prior probability.
+    """
+
+    scale: float
+    _standard: Any
+    _quantile: Any
+    _log_upper: Any
+
+    def log_density_of_log(self, log_sd):
+        """Log density of the logarithm, entry by entry."""
+        log_ratio = log_sd - np.log(self.scale)
+        return self._standard(np.exp(log_ratio))[0] + log_ratio
+
+    def score_of_log(self, log_sd):
+        """Derivative of `log_density_of_log`."""
+        return self._standard(np.exp(log_sd) / self.scale)[1] + 1.0
+
+    def log_of_score(self, t):
+        """The logarithm whose normal score is ``t``, its derivative, and that one's logarithm's."""
+        t = np.asarray(t, dtype=float)
+        # Near 0 the density is flat, and the upper tail probability 1 to rounding.
+        log_ratio = np.where(
+            t < _FLAT,
+            log_ndtr(t) - self._standard(np.zeros(()))[0],
+            np.log(self._quantile(log_ndtr(-np.maximum(t, _FLAT)))),
+        )
+        log_density, slope_of_it = self._standard(np.exp(log_ratio))
+        slope = np.exp(-0.5 * (t**2 + np.log(2.0 * np.pi)) - log_density - log_ratio)
+        return log_ratio + np.log(self.scale), slope, -t - (slope_of_it + 1.0) * slope
+
+    def score_of(self, log_sd):
+        """The normal score of a logarithm."""
+        log_ratio, least = log_sd - np.log(self.scale), log_ndtr(_FLAT)
+        lower = log_ratio + self._standard(np.zeros(()))[0]
+        upper = self._log_upper(np.exp(np.maximum(log_ratio, _FLAT - 10.0)))
+        return np.where(lower < least, ndtri_exp(np.minimum(lower, least)), -ndtri_exp(upper))
+
+    def sample_log(self, rng, shape):
+        """Draws of the logarithm."""
+        return self.log_of_score(rng.standard_normal(shape))[0]
+
+
+class HalfStudentT(_DeviationPrior, NoisePrior):
+    r"""Half Student t prior of the standard deviation of noise, or of random effects.
 
     It is flat where the noise is small against ``scale``, so that it says next to nothing at any
     signal-to-noise ratio, and yet keeps the posterior proper when features are more than rows. An
@@ -626,6 +675,7 @@ class HalfStudentT(NoisePrior):
 
     The density of the variance v is multiplied by ``exp(-1e-5 scale**2 / v)``: rows without any
     noise would otherwise have no posterior. Noise of a hundredth of ``scale`` is not affected.
+    Random effects need no such factor.
 
     Parameters
     ----------
@@ -677,11 +727,60 @@ class HalfStudentT(NoisePrior):
         share = expit(self._log_ratio(log_v))
         return 0.5 * (self.df + 1.0) * share * (1.0 - share) + self._floor(log_v)
 
+    def _standard(self, ratio):
+        """Log density of the ratio to ``scale``, and its derivative by the logarithm of that."""
+        half, square = 0.5 * (self.df + 1.0), ratio**2 / self.df
+        constant = gammaln(half) - gammaln(0.5 * self.df) - 0.5 * np.log(0.25 * np.pi * self.df)
+        return constant - half * np.log1p(square), -2.0 * half * square / (1.0 + square)
+
+    def _quantile(self, log_upper):
+        half = 0.5 * np.exp(log_upper)
+        ratio = -stdtrit(self.df, half)
+        # It is good to 1e-8; a Newton step makes that rounding.
+        return ratio + 2.0 * (stdtr(self.df, -ratio) - half) * np.exp(-self._standard(ratio)[0])
+
+    def _log_upper(self, ratio):
+        return np.log(2.0 * stdtr(self.df, -ratio))
+
     def sample(self, rng, m):
         """``m`` draws, shape (m, 1)."""
         # A variance over scale^2 is a chi-square over that of df degrees, divided by df.
         part, whole = np.log(rng.standard_gamma([0.5, 0.5 * self.df], (m, 2))).T[:, :, None]
         return part - whole + np.log(self.df) + 2.0 * np.log(self.scale)
+
+
+class HalfNormal(_DeviationPrior):
+    """Half-normal prior of the standard deviation of random effects.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        Standard deviation of the normal whose positive half it is, in units of the linear predictor
+        (of the standardised outcome, where the outcome is standardised), for the effect of a
+        standardised feature.
+
+    Examples
+    --------
+    >>> from skstein.priors import HalfNormal
+    >>> HalfNormal(0.5)
+    HalfNormal(scale=0.5)
+    """
+
+    _parameter_constraints = {"scale": _EXTREME}
+
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+    def _standard(self, ratio):
+        """Log density of the ratio to ``scale``, and its derivative by the logarithm of that."""
+        square = ratio**2
+        return 0.5 * np.log(2.0 / np.pi) - 0.5 * square, -square
+
+    def _quantile(self, log_upper):
+        return -ndtri_exp(log_upper - np.log(2.0))
+
+    def _log_upper(self, ratio):
+        return log_ndtr(-ratio) + np.log(2.0)
 
 
 class InverseGamma(LogInverseGamma, NoisePrior):
@@ -726,7 +825,7 @@ def _same(value, p, name):
 
 def _tiled(value, p, name):
     value = np.asarray(value, dtype=float)
-    if value.ndim > 1 or (value.ndim == 1 and (not len(value) or p % len(value))):
+    if value.ndim > 1 or (value.ndim == 1 and (p % len(value) if len(value) else p)):
         raise ValueError(
             f"the prior's {name} must be a number or one number a feature; got shape "
             f"{value.shape} for {p} coefficients."
@@ -735,7 +834,7 @@ def _tiled(value, p, name):
     if not (np.abs(value) < 1e150).all() or (name == "scale" and not (value > 1e-150).all()):
         allowed = "positive and finite, from 1e-150" if name == "scale" else "finite, from -1e150"
         raise ValueError(f"the prior's {name} must be {allowed} to 1e150; got {value}.")
-    return np.tile(value, p // len(value)) if value.ndim else np.full(p, float(value))
+    return np.tile(value, p // max(1, len(value))) if value.ndim else np.full(p, float(value))
 
 
 PRIORS = {
@@ -746,6 +845,19 @@ PRIORS = {
     "hierarchical-normal": lambda scale: HierarchicalNormal(rate=scale**2),
     "horseshoe": lambda scale: Horseshoe(slab_scale=2.0 * scale),
 }
+
+
+DEVIATION_PRIORS = {"half-normal": HalfNormal, "half-student-t": HalfStudentT}
+
+
+def resolve_deviation_prior(prior):
+    """Turn an estimator's ``effects_prior`` into a prior of its own; see `resolve_prior`."""
+    if isinstance(prior, str):
+        if prior not in DEVIATION_PRIORS:
+            names = ", ".join(map(repr, sorted(DEVIATION_PRIORS)))
+            raise ValueError(f"effects_prior={prior!r} is unknown; use one of {names}, or a prior.")
+        return DEVIATION_PRIORS[prior]()
+    return _own(prior, _DeviationPrior, "effects_prior", DEVIATION_PRIORS)
 
 
 def resolve_prior(prior, default_scale=1.0, name="prior"):
@@ -782,14 +894,20 @@ def resolve_prior(prior, default_scale=1.0, name="prior"):
             names = ", ".join(map(repr, sorted(PRIORS)))
             raise ValueError(f"{name}={prior!r} is unknown; use one of {names}, or a prior.")
         return PRIORS[prior](default_scale)
+    return _own(prior, Prior, name, PRIORS)
+
+
+def _own(prior, kind, name, known):
+    """A clone of a prior that is an instance of ``kind``."""
     if isinstance(prior, type):
         raise TypeError(
             f"{name} is the class {prior.__name__}; pass an instance: {name}={prior.__name__}()."
         )
-    if not isinstance(prior, Prior):
+    if not isinstance(prior, kind):
+        kind_name = kind.__name__ if kind is Prior else "HalfNormal or HalfStudentT"
         raise TypeError(
-            f"{name}={prior!r} is no prior; pass a name of {sorted(PRIORS)}, or an instance of a "
-            "subclass of skstein.priors.Prior."
+            f"{name}={prior!r} is no prior; pass a name of {sorted(known)}, or an instance of a "
+            f"subclass of skstein.priors.{kind_name}."
         )
     prior = clone(prior)
     if hasattr(prior, "_validate_params"):

@@ -10,14 +10,17 @@ Monte Carlo for Bayesian estimators"); near a normal most of the error goes.
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import diags_array
 from scipy.stats import kurtosis
 
 from ..diagnostics import mcse_mean
+from ..targets.newton import DIAGONAL_ABOVE
 from ..thinning.moments import recalibrated
 
 _OUTER = np.array([0.05, 0.95])
 _DRAWS_A_COORDINATE = 4  # fewer do not tell a covariance
 _MAX_KURTOSIS = 8.0  # of a normal density it is 3, of a t of five degrees of freedom 9
+_TINY = np.finfo(float).tiny
 _STEP = 0.025  # in probability, over which the density at a quantile is taken
 
 
@@ -50,7 +53,11 @@ def zero_variance_moments(draws, scores):
 
 
 def _slopes(draws, scores):
-    """Of the regression of draws on scores, shape (dim, dim)."""
+    """Of the regression of draws on scores, shape (dim, dim); of very many each on its own."""
+    if draws.shape[1] > DIAGONAL_ABOVE:
+        square = np.square(scores - scores.mean(axis=0)).sum(axis=0)
+        slope = np.sum((draws - draws.mean(axis=0)) * scores, axis=0) / np.maximum(square, _TINY)
+        return diags_array(slope)
     centred = scores - scores.mean(axis=0)
     return np.linalg.lstsq(centred.T @ centred, centred.T @ (draws - draws.mean(axis=0)))[0]
 

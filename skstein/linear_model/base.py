@@ -8,7 +8,7 @@ whatever an estimator reports or predicts is in the units of the data it was giv
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -24,8 +24,16 @@ from .._validation import (
 )
 from .._warnings import warn
 from ..inference import ENGINES, resolve_engine
-from ..priors import PRIORS, Horseshoe, resolve_prior
+from ..priors import (
+    DEVIATION_PRIORS,
+    PRIORS,
+    Horseshoe,
+    MultivariateNormal,
+    resolve_deviation_prior,
+    resolve_prior,
+)
 from ..targets import Affine, Chain, HierarchicalTarget, RegressionTarget, Within
+from . import effects as random_effects
 from ._knowledge import half_scale, informed, signs_of, with_signs
 from .offset import check_offset, offset_column, split
 
@@ -84,11 +92,15 @@ class BayesianLinearModel(BayesianEstimator):
     factorized: bool = False
     offset: Any = None
     warm_start: bool = False
+    random_effects: Any = None
+    effects_prior: Any = "half-normal"
+    missing_groups: str = "error"
 
     _named_parameters = {
         "inference": resolve_engine,
         "prior": lambda prior: resolve_prior(prior, 1.0, "prior"),
         "intercept_prior": lambda prior: resolve_prior(prior, 10.0, "intercept_prior"),
+        "effects_prior": resolve_deviation_prior,
     }
 
     _parameter_constraints = {
@@ -102,6 +114,9 @@ class BayesianLinearModel(BayesianEstimator):
         "factorized": ["boolean"],
         "offset": [str, Integral, None],
         "warm_start": ["boolean"],
+        "random_effects": [None, list, tuple, dict, callable, np.ndarray],
+        "effects_prior": [StrOptions(set(DEVIATION_PRIORS)), HasMethods("log_of_score")],
+        "missing_groups": [StrOptions({"error", "group"})],
     }
 
     def __sklearn_tags__(self):
@@ -111,6 +126,11 @@ class BayesianLinearModel(BayesianEstimator):
 
     def _validated(self, X, y, further):
         """X in float64, dense or CSR with one entry a place, and y as it is."""
+        if self.random_effects is not None:
+            X, y = random_effects.read(self, X, y, reset=True)
+            check_magnitude(X[:, self._effects.common], "X")
+            return X, y
+        self._effects = None
         X, y = validate_data(self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr")
         if sparse.issparse(X) and not X.has_canonical_format:
             X = X.copy()
@@ -121,12 +141,16 @@ class BayesianLinearModel(BayesianEstimator):
     def _fit(self, X, y, sample_weight, stream=False, classes=None, offset=None):
         """Find the posterior; in a stream, go on from that of the rows before."""
         given = X, y, sample_weight, offset
+        self._refuse_beside_effects(stream)
         further = stream and hasattr(self, "posterior_")
         X, y = self._validated(X, y, further)
         y = self._checked(y)
         weights = check_sample_weight(sample_weight, X, may_be_zero=further)
         X, offset, column = self._split_offset(X, offset)
         X, y, sample_weight, offset = drop_weightless(X, y, weights, offset)
+        if self._effects is not None:
+            table = self._effects.keep_seen(X)
+            X = table[:, self._effects.common]
         y, sample_weight, problem = self._prepared(y, sample_weight, classes)
         outcome = self._outcome
         if outcome.location_scale:
@@ -151,6 +175,10 @@ class BayesianLinearModel(BayesianEstimator):
             options["offset"] = offset + scaling.y_center
         prior = self._resolved_prior(stream)
         target = self._with_factors(self._make_target(X, y, options))
+        if self._effects is not None:
+            of_effects = resolve_deviation_prior(self.effects_prior)
+            factors = [factor for factor, _ in self._units(scaling)]
+            target = self._effects.target(target, table, scaling, of_effects, factors)
         if stream and not further:
             self._begins_stream(X, target.dim, problem)
         target, to_original = informed(
@@ -167,6 +195,24 @@ class BayesianLinearModel(BayesianEstimator):
         target.n_weightless = len(weights) - target.n_rows
         learn = self._update if further else self._infer
         return learn(target, to_original, *given, _scaling=scaling)
+
+    def _refuse_beside_effects(self, stream):
+        """Refuse what random effects do not go together with."""
+        if self.random_effects is None:
+            return
+        prior = self._named_parameters["prior"](self.prior)
+        beside = {
+            "partial_fit": stream,
+            "factorized=True": self.factorized,
+            "a column offset (give fit and predictions an array)": self.offset is not None,
+            "positive=": np.any(list(self.positive.values()))
+            if isinstance(self.positive, dict)
+            else np.any(self.positive),
+            f"prior={self.prior!r}": isinstance(prior, Horseshoe | MultivariateNormal),
+        }
+        for what, used in beside.items():
+            if used:
+                raise ValueError(f"{what} and random_effects do not go together; use one of them.")
 
     def _split_offset(self, X, offset):
         """The features of X, the offset (n,) of the rows, and which column of X it is, if any."""
@@ -297,19 +343,23 @@ class BayesianLinearModel(BayesianEstimator):
     def _reporting(self, scaling, dim):
         """The map from a target's coordinates to what the posterior reports, in original units."""
         outcome = self._outcome
-        rescaled = outcome.predictors_rescaled(scaling.y_center, scaling.y_scale)
-        maps = [self._to_original_scale(scaling, *units) for units in rescaled]
+        maps = [self._to_original_scale(scaling, *units) for units in self._units(scaling)]
         origins, *matrices = map(list, zip(*maps, strict=True))
         first, n_extra = sum(map(len, origins)), len(outcome.extra)
-        rest = sparse.eye_array(dim - first)
-        shift = np.zeros(rest.shape[0])
-        shift[:n_extra] = outcome.rescaled_by(scaling.y_scale)
-        both = [sparse.block_diag([*parts, rest], format="lil") for parts in matrices]
+        shift, factor = np.zeros(dim), np.ones(dim)
+        if self._effects is not None:
+            shift, factor = self._effects.scales(dim)
+        shift[:first] = np.concatenate(origins)
+        shift[first : first + n_extra] = outcome.rescaled_by(scaling.y_scale)
+        both = [
+            sparse.block_diag([*parts, sparse.diags_array(rest[first:])], format="lil")
+            for parts, rest in zip(matrices, (factor, 1.0 / factor), strict=True)
+        ]
         if outcome.constant is not None and scaling.center is not None:
             # It gives up what centring took from the predictor.
             both[0][first + outcome.constant, :first] = scaling.center / scaling.scale
             both[1][first + outcome.constant, :first] = -scaling.center
-        affine = Affine(np.concatenate([*origins, shift]), *(part.tocsr() for part in both))
+        affine = Affine(shift, *(part.tocsr() for part in both))
         if outcome.reported is None:
             return affine
         return Chain(Within(outcome.reported, slice(first, first + n_extra)), affine)
@@ -336,33 +386,56 @@ class BayesianLinearModel(BayesianEstimator):
         return offset, matrix, inverse
 
     def _features(self, scaling, names=None):
-        """Names of the features, the columns of X but for an offset."""
+        """Names of the features, the columns of X but for an offset and groups."""
         if names is None:
             names = [f"x{j}" for j in range(self.n_features_in_)]
             names = getattr(self, "feature_names_in_", names)
+        if self._effects is not None:
+            return [names[j] for j in self._effects.common]
         return [name for j, name in enumerate(names) if j != scaling.offset_column]
+
+    def _units(self, scaling):
+        """By what each linear predictor is multiplied, and then moved, in original units."""
+        return self._outcome.predictors_rescaled(scaling.y_center, scaling.y_scale)
 
     def _unpack(self, theta):
         """Intercepts (m, k) and coefficients (m, k, p) of the k linear predictors."""
         first, k = int(self._scaling.fit_intercept), self._outcome.n_predictors
         p = self.n_features_in_ - (self._scaling.offset_column is not None)
+        if self._effects is not None:
+            p = len(self._effects.common)
         rows = theta[:, : k * (first + p)].reshape(len(theta), k, -1)
         intercept = rows[:, :, 0] if first else np.zeros(rows.shape[:2])
         return intercept, rows[:, :, first:]
+
+    _effects: ClassVar[Any] = None  # also of a fit that an older version has saved
+    _level: ClassVar[str] = "group"
+
+    def _with_effects(self, effects):
+        return random_effects.at_level(self, effects)
+
+    def _read(self, X):
+        return super()._read(X) if self._effects is None else random_effects.read(self, X)
 
     def _heads(self, X, theta):
         column, offset = self._scaling.offset_column, 0.0
         if column is not None:
             X, offset = split(X, column)
         intercept, coef = (values.swapaxes(0, 1) for values in self._unpack(theta))
-        predictors = X @ coef.reshape(-1, X.shape[1]).T
+        features = X if self._effects is None else X[:, self._effects.common]
+        predictors = features @ coef.reshape(-1, features.shape[1]).T
         predictors += intercept.ravel()
         predictors = predictors.reshape(X.shape[0], *intercept.shape).swapaxes(0, 1)
         if column is not None:
             predictors[0] += offset[:, None]
+        if self._effects is not None and self._level == "group":
+            for of in self._effects.groupings:
+                parts = of.contribution(X, theta, self.posterior_.particles)
+                for predictor, part in zip(predictors, parts, strict=True):
+                    predictor += part
         if not self._outcome.extra:
             return predictors
-        first = len(predictors) * (int(self._scaling.fit_intercept) + X.shape[1])
+        first = len(predictors) * (int(self._scaling.fit_intercept) + features.shape[1])
         extra = theta[:, first : first + len(self._outcome.extra)]
         if self._outcome.reported is not None:
             extra = self._outcome.reported.inverse(extra)
@@ -379,3 +452,11 @@ class BayesianLinearModel(BayesianEstimator):
             "intercept_std_": intercept_std[0],
             "coef_std_": coef_std[0],
         }
+
+    def _attributes(self, bijection, names, fitted, posterior):
+        attributes = super()._attributes(bijection, names, fitted, posterior)
+        if self._effects is not None:
+            attributes["random_effects_"] = self._effects.summary(
+                attributes["posterior_"], self._outcome.n_predictors
+            )
+        return attributes

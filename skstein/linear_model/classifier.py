@@ -11,9 +11,11 @@ from .._classes import class_codes, stream_classes
 from .._prediction import BayesianClassifierMixin
 from .._validation import LARGEST, StrOptions, available_if, validated
 from .base import BayesianLinearModel, takes_further_rows
+from .effects import predicts_effects
 from .offset import PredictsWithOffset, with_offset
 
 
+@predicts_effects
 @dataclass(eq=False, repr=False)
 class GeneralizedLinearClassifier(PredictsWithOffset, BayesianClassifierMixin, BayesianLinearModel):
     """What the linear classifiers share; a subclass says in ``_outcome`` how classes are linked."""

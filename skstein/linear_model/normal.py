@@ -73,6 +73,17 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         Whether `fit` goes on from the posterior of the call before, on the same data: "mcmc"
         continues its chains and adds to its points, "fwss" keeps the particles and adds those
         missing to a larger ``n_particles``, the other engines start from the particles.
+    random_effects : list, dict or callable, default=None
+        Columns of X that hold groups, text or numbers, by name or position, each of which has an
+        effect of its own that is drawn from one distribution: ``["county"]`` gives each county an
+        intercept, ``{"county": ["floor"]}`` a slope of that feature too. A function is given X and
+        returns either. See :doc:`/groups`.
+    effects_prior : str or prior instance, default="half-normal"
+        Prior of the standard deviations of random effects: "half-normal" or "half-student-t", of
+        scale 1, or :class:`~skstein.priors.HalfNormal` or `~skstein.priors.HalfStudentT`; on the
+        scale of `prior`.
+    missing_groups : {"error", "group"}, default="error"
+        Whether rows without a group are refused, or are a group of their own.
 
     Attributes
     ----------
@@ -99,14 +110,19 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         log standard deviation.
     noise_coef_std_, noise_intercept_std_ : ndarray of shape (n_features,), float
         Their posterior standard deviations.
+    random_effects_ : dict of str to :class:`~sklearn.utils.Bunch`
+        With ``random_effects``, for each of these: the ``groups``, and of their effects (rows) for
+        each of the ``terms`` (columns) the posterior ``mean``, ``std`` and ``shrinkage`` (0: known,
+        1: nothing known), with an axis of classes between for more than two; ``sd`` and ``sd_std``
+        of the standard deviation of all groups' effects.
     inference_ : engine instance
         The engine that was run.
     n_iter_ : int
         Number of iterations it made.
     n_features_in_ : int
-        Number of features.
+        Number of columns of X, those of groups included; these have no entry in ``coef_``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has any.
+        Names of the columns, if X has any.
 
     See Also
     --------

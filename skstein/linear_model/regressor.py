@@ -5,9 +5,11 @@ import numpy as np
 from .._prediction import BayesianRegressorMixin
 from .._validation import about, available_if, check_magnitude, validated
 from .base import BayesianLinearModel, takes_further_rows
+from .effects import predicts_effects
 from .offset import PredictsWithOffset, with_offset
 
 
+@predicts_effects
 class GeneralizedLinearRegressor(PredictsWithOffset, BayesianRegressorMixin, BayesianLinearModel):
     """Base class of linear models of a numeric outcome with one linear predictor.
 

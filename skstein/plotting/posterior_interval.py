@@ -96,12 +96,16 @@ class PosteriorIntervalDisplay:
         names=None,
         top=None,
         standardized=None,
+        grouping=None,
+        term="intercept",
         level=0.9,
         inner_level=0.5,
         ax=None,
         **kwargs,
     ):
         """Draw the coefficients of a linear model; of other models, all coordinates.
+
+        With ``grouping`` it is the random effects of its groups, sorted by their means.
 
         Parameters
         ----------
@@ -116,6 +120,10 @@ class PosteriorIntervalDisplay:
             Whether to multiply each coefficient by the standard deviation of its feature in the
             training data, which makes them comparable. None: where the fit knows these, as linear
             models with ``standardize=True`` do.
+        grouping : str, default=None
+            A key of ``random_effects_``; then ``names`` and ``top`` are of its groups.
+        term : str, default="intercept"
+            Which effects of these: "intercept", or a feature with slopes.
         level, inner_level : float, default=0.9 and 0.5
             Posterior probabilities of the thin and of the thick line.
         ax : matplotlib.axes.Axes, default=None
@@ -136,7 +144,16 @@ class PosteriorIntervalDisplay:
         """
         estimator, features = inside(estimator)
         posterior = named_posterior(estimator, features)
-        if not hasattr(estimator, "coef_"):
+        order = None
+        if grouping is not None:
+            if not hasattr(estimator, "random_effects_"):
+                raise ValueError(f"grouping={grouping!r} is for a fit with random_effects.")
+            values, features = estimator._effects.drawn(posterior.particles, grouping, term)
+            groups = [str(c) for c in estimator.classes_] if values.shape[1] > 1 else None
+            order = np.argsort(np.tensordot(posterior.weights, values[:, 0], axes=1)).tolist()
+            unit = "" if term == "intercept" else f" per unit of {term}"
+            xlabel = f"effect of {grouping} ({estimator._outcome.predictor}{unit})"
+        elif not hasattr(estimator, "coef_"):
             if standardized:
                 raise ValueError(
                     "standardized=True is for the coefficients of linear models, "
@@ -162,12 +179,13 @@ class PosteriorIntervalDisplay:
                         "standardize=False does not keep; standardise X before the fit instead."
                     )
                 values = values * scale
-        chosen = positions(names, features)
+        chosen = order if names is None and order is not None else positions(names, features)
         if top is not None:
             mean = np.tensordot(posterior.weights, values, axes=1)
             spread = np.sqrt(np.tensordot(posterior.weights, (values - mean) ** 2, axes=1))
             clarity = (np.abs(mean) / np.where(spread > 0.0, spread, np.inf)).max(axis=0)
-            chosen = sorted(chosen, key=lambda j: -clarity[j])[:top]
+            clearest = sorted(chosen, key=lambda j: -clarity[j])[:top]
+            chosen = clearest if order is None else [j for j in chosen if j in clearest]
         display = cls._of(
             posterior, values, features, chosen, level, inner_level, groups=groups, xlabel=xlabel
         )

@@ -12,6 +12,7 @@ from .joint_prior import NormalPriorTarget
 from .linear import LinearTarget
 from .log_density import LogDensity
 from .minibatch import ControlVariate
+from .mixed import EffectsMap, Grouping, MixedTarget
 from .mlp import MLPTarget, Network
 from .newton import Laplace, laplace_approximation
 from .one_sided import OneSided, line_shifts
@@ -24,7 +25,9 @@ __all__ = [
     "Chain",
     "ConjugateFactor",
     "ControlVariate",
+    "EffectsMap",
     "FactorizedTarget",
+    "Grouping",
     "HalfLineMap",
     "HierarchicalTarget",
     "HorseshoeTarget",
@@ -35,6 +38,7 @@ __all__ = [
     "LogInverseGamma",
     "LogisticTarget",
     "MLPTarget",
+    "MixedTarget",
     "MultivariateNormal",
     "Network",
     "NormalPriorTarget",

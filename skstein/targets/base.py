@@ -44,9 +44,10 @@ class Target:
     A subclass sets ``dim`` and writes ``log_likelihood`` and ``log_prior`` (or ``log_density``),
     and whatever of the optional parts it can: ``score``, ``hessian``, ``conditional``
     (and ``scanned``, the target about the mode of that, and ``straightened``, coordinates in which
-    that is standard normal), ``sample_prior``, ``pointwise_log_likelihood``, ``take``. Engines
-    start from a standard normal where there is no ``start``. What an engine asks for is in
-    `skstein.protocols.WorkingTarget`.
+    that is standard normal), ``coordinates`` (a bijection to work in, with the `Laplace`
+    approximation in the coordinates before it), ``sample_prior``, ``pointwise_log_likelihood``,
+    ``take``. Engines start from a standard normal where there is no ``start``. What an engine asks
+    for is in `skstein.protocols.WorkingTarget`.
 
     Attributes
     ----------
@@ -101,6 +102,7 @@ class Target:
     hessian: Any = None
     hessian_diagonal: Any = None
     conditional: Any = None
+    coordinates: Any = None
     scanned: Any = None
     straightened: Any = None
     log_prior: Any = None

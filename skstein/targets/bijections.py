@@ -4,6 +4,8 @@ A bijection maps coordinates ``z`` in which an engine works to coordinates ``the
 ``theta = forward(z)``. It is kept in the posterior, which is why it holds no target.
 """
 
+from functools import partial
+
 import numpy as np
 import scipy.sparse
 from scipy.linalg import solve_triangular
@@ -17,6 +19,16 @@ def _solved(points, tril, trans="N"):
 def _times(points, matrix):
     """Each row of ``points`` times ``matrix``, dense or sparse."""
     return points @ matrix if isinstance(matrix, np.ndarray) else (matrix.T @ points.T).T
+
+
+def placed(bijection, z):
+    """``forward(z)``, and functions of nothing and of a score for ``log_det`` and ``pull_score``.
+
+    A bijection that shares work between the three has a method ``at`` for that.
+    """
+    if hasattr(bijection, "at"):
+        return bijection.at(z)
+    return bijection.forward(z), partial(bijection.log_det, z), partial(bijection.pull_score, z)
 
 
 class Affine:
@@ -108,6 +120,15 @@ class Chain:
 
     def push_score(self, z, score):
         return self.outer.push_score(self.inner.forward(z), self.inner.push_score(z, score))
+
+    def at(self, z):
+        middle, inner_log_det, inner_pull = placed(self.inner, z)
+        theta, outer_log_det, outer_pull = placed(self.outer, middle)
+        return (
+            theta,
+            lambda: inner_log_det() + outer_log_det(),
+            lambda score: inner_pull(outer_pull(score)),
+        )
 
 
 class Within:

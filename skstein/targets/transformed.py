@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..protocols import Bijection
-from .bijections import Affine
+from .bijections import Affine, placed
 from .factors import ConjugateFactor
 from .wrapper import Wrapper
 
@@ -61,21 +61,27 @@ class Transformed(Wrapper):
     def _log_det(self, z):
         return 0.0 if self.bijection is None else self.bijection.log_det(z)
 
-    def _pull(self, z, score):
-        return score if self.bijection is None else self.bijection.pull_score(z, score)
-
     def log_prior(self, z):
         return super().log_prior(z) + self._log_det(z)
 
     def log_density(self, z):
-        return super().log_density(z) + self._log_det(z)
+        if self.bijection is None:
+            return super().log_density(z)
+        theta, log_det, _ = placed(self.bijection, z)
+        return self.target.log_density(theta) + log_det()
 
     def score(self, z, rows=None):
-        return self._pull(z, self.target.score(self.forward(z), rows))
+        if self.bijection is None:
+            return self.target.score(z, rows)
+        theta, _, pull = placed(self.bijection, z)
+        return pull(self.target.score(theta, rows))
 
     def log_density_and_score(self, z):
-        value, score = self.target.log_density_and_score(self.forward(z))
-        return value + self._log_det(z), self._pull(z, score)
+        if self.bijection is None:
+            return self.target.log_density_and_score(z)
+        theta, log_det, pull = placed(self.bijection, z)
+        value, score = self.target.log_density_and_score(theta)
+        return value + log_det(), pull(score)
 
     def hessian(self, z):
         theta = self.forward(z[None])

@@ -1,0 +1,408 @@
+"""Random effects of the linear models: columns of X that hold groups, and what follows from them.
+
+The columns are taken apart before X is validated, since groups may be text. From then on X holds
+numbers: that of its group in place of each group, and a negative one, made of its label, where the
+group was not seen in `fit`.
+
+The effects of such a group are drawn from the distribution that was fitted, one draw a particle.
+The draw depends on the particle and the label alone: predictions of a row do not depend on the
+others, drawn particles keep their draws, and over the posterior's particles the draws are those of
+evenly spread probabilities.
+"""
+
+import copy
+import inspect
+import zlib
+from dataclasses import dataclass, field
+from functools import wraps
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.utils import Bunch, check_array, check_X_y
+
+from .._validation import about, check_features, columns_of, refuse_dask
+from ..targets import Grouping, MixedTarget
+
+_LEVELS = ("group", "population")
+_METHODS = (
+    "decision_function",
+    "log_predictive",
+    "predict",
+    "predict_interval",
+    "predict_log_proba",
+    "predict_proba",
+    "predict_quantiles",
+    "predict_uncertainty",
+    "sample_mean",
+    "sample_predictive",
+)
+_DOCUMENTED = """effects : {"group", "population"}, default="group"
+            Of a model with ``random_effects``: whether a row has the effects of its group, which
+            are drawn from the fitted distribution if the group was not seen in `fit`, or none.
+"""
+
+
+def at_level(estimator, effects):
+    """A fitted estimator whose predictions have the effects of groups, or none."""
+    if effects not in _LEVELS:
+        raise ValueError(f'effects must be "group" or "population", got {effects!r}.')
+    twin = copy.copy(estimator)
+    twin._level = effects
+    return twin
+
+
+def predicts_effects(cls):
+    """Let the predictions of an estimator say whose they are, by a keyword ``effects``."""
+    for name in _METHODS:
+        if hasattr(cls, name):
+            setattr(cls, name, _with_effects(getattr(cls, name)))
+    return cls
+
+
+def _with_effects(method):
+    @wraps(method)
+    def predicted(self, X, *args, effects=None, **kwargs):
+        twin = self if effects is None else self._with_effects(effects)
+        return method(twin, X, *args, **kwargs)
+
+    signature = inspect.signature(method)
+    keyword = inspect.Parameter("effects", inspect.Parameter.KEYWORD_ONLY, default="group")
+    predicted.__signature__ = signature.replace(
+        parameters=[*signature.parameters.values(), keyword]
+    )
+    before, returns, after = (method.__doc__ or "").partition("\n        Returns\n")
+    if returns:
+        predicted.__doc__ = f"{before.rstrip()}\n        {_DOCUMENTED}{returns}{after}"
+    return predicted
+
+
+@dataclass
+class Groups:
+    """One grouping of a fitted model.
+
+    Attributes
+    ----------
+    name : str
+    column : int
+        Of X.
+    slopes : list of int
+        Columns of X whose features have a slope in each group.
+    terms : list of str
+        What each group has effects of: "" for the intercept, and the names of these features.
+    labels : ndarray
+        The groups seen, sorted.
+    center, scale : ndarray of shape (n_terms,)
+        What the features of the terms are centred at; the scale on which their prior applies.
+    sds : ndarray of int, shape (n_outputs * n_terms,)
+        The log standard deviations, among the coordinates of the posterior.
+    effects : ndarray of int, shape (n_groups, n_outputs * n_terms)
+        The effects there.
+    factors : ndarray of shape (n_outputs * n_terms,)
+        What they are multiplied by in original units.
+    """
+
+    name: str
+    column: int
+    slopes: list
+    terms: list
+    labels: Any = None
+    center: Any = None
+    scale: Any = None
+    sds: Any = None
+    effects: Any = None
+    factors: Any = None
+
+    def values(self, X):
+        """What the effects of a row are multiplied by, shape (n, n_terms), in units of X."""
+        return np.hstack([np.ones((len(X), 1)), X[:, self.slopes]]) - self.center
+
+    def contribution(self, X, theta, known):
+        """Yield the effects' part of each linear predictor, shape (n, m), output by output."""
+        codes, values, n_terms = X[:, self.column], self.values(X), len(self.terms)
+        unseen = codes < 0
+        places = np.where(unseen, 0, codes).astype(int)
+        drawn = {code: _Drawn(code, known) for code in np.unique(codes[unseen])}
+        for first in range(0, len(self.sds), n_terms):
+            total = 0.0
+            for t in range(n_terms):
+                effects = theta[:, self.effects[places, first + t]].T
+                for code, draws in drawn.items():
+                    sd = np.exp(theta[:, self.sds[first + t]])
+                    effects[codes == code] = sd * draws(theta, self.sds[first + t])
+                total = total + values[:, t, None] * effects
+            yield total
+
+
+class _Drawn:
+    """Standard normal draws of a group that was not seen, one a particle."""
+
+    def __init__(self, code, known):
+        self._seed, self._known = np.uint64(-code), known
+
+    def __call__(self, theta, which):
+        seed = self._seed * np.uint64(0x9E3779B97F4A7C15) + np.uint64(which)
+        hashes, known = _hashed(theta, seed), np.sort(_hashed(self._known, seed))
+        rank = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+        return ndtri((rank + 0.5) / len(known))
+
+
+def _hashed(theta, seed):
+    """A number for each row of ``theta`` and the seed, shape (m,)."""
+    with np.errstate(over="ignore"):
+        mixed = np.ascontiguousarray(theta[:, :3]).view(np.uint64).sum(axis=1) ^ seed
+        for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):  # as in splitmix64
+            mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(factor)
+        return mixed ^ (mixed >> np.uint64(31))
+
+
+@dataclass
+class RandomEffects:
+    """The groupings of a fitted model, and where they stand in X and in ``theta``.
+
+    Attributes
+    ----------
+    groupings : list of Groups
+    common : ndarray of int
+        The columns of X that are features.
+    missing : {"error", "group"}
+    """
+
+    groupings: list = field(default_factory=list)
+    common: Any = None
+    missing: str = "error"
+
+    @classmethod
+    def of(cls, estimator, X):
+        """Which columns hold groups, as the estimator's parameter says."""
+        given, names = estimator.random_effects, getattr(estimator, "feature_names_in_", None)
+        given = given(X) if callable(given) else given
+        if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+            raise TypeError(
+                "random_effects must be a list of columns, or a dict from columns to lists of "
+                f"features that have slopes; got {given!r}."
+            )
+        slopes = given if isinstance(given, dict) else {}
+        p, groupings = estimator.n_features_in_, []
+        for column in given:
+            j = _position(column, names, p)
+            label = f"x{j}" if names is None else names[j]
+            with_slopes = slopes.get(column, ())
+            if isinstance(with_slopes, str) or not hasattr(with_slopes, "__iter__"):
+                raise TypeError(
+                    f"random_effects gives {column!r} the slopes {with_slopes!r}: give a list of "
+                    "features, [] for an intercept alone."
+                )
+            of_slopes = [_position(slope, names, p) for slope in with_slopes]
+            terms = [f"x{i}" if names is None else names[i] for i in of_slopes]
+            groupings.append(Groups(label, j, of_slopes, ["", *terms]))
+        columns = [of.column for of in groupings]
+        if len(set(columns)) < len(columns):
+            raise ValueError("random_effects names a column twice.")
+        for of in groupings:
+            if set(of.slopes) & set(columns):
+                raise ValueError(
+                    f"random_effects gives {of.name!r} slopes of a column that holds groups; "
+                    "slopes are of features."
+                )
+        common = np.setdiff1d(np.arange(p), columns)
+        return cls(groupings, common, estimator.missing_groups)
+
+    def encoded(self, X, reset):
+        """X in float64, with the number of its group in place of each group."""
+        n = X.shape[0]
+        table = np.empty((n, len(self.common) + len(self.groupings)))
+        if len(self.common):
+            with about("X"):
+                features = columns_of(X, self.common.tolist())
+                table[:, self.common] = check_array(features, dtype=np.float64, input_name="X")
+        for of in self.groupings:
+            values = np.asarray(columns_of(X, of.column))
+            table[:, of.column] = self._codes(of, values, reset)
+        return table
+
+    def _codes(self, of, values, reset):
+        missing = _missing(values)
+        if missing.any() and self.missing == "error":
+            raise ValueError(
+                f"column {of.name!r} of X has rows without a group: leave them out, or use "
+                'missing_groups="group", which takes them for a group of their own.'
+            )
+        there = _comparable(values[~missing], of.name)
+        if reset:
+            of.labels = np.unique(there)
+            if missing.any():
+                of.labels = np.append(of.labels.astype(object), [None])
+        codes, labels = np.empty(len(values)), of.labels
+        with_none = len(labels) > 0 and labels[-1] is None
+        known = _comparable(labels[: len(labels) - with_none], of.name)
+        if len(known) and len(there) and (known.dtype.kind in "US") != (there.dtype.kind in "US"):
+            raise ValueError(
+                f"groups in column {of.name!r} of X are of another type than in fit: "
+                f"{there.tolist()[0]!r}, not {known.tolist()[0]!r}."
+            )
+        found = np.minimum(np.searchsorted(known, there), max(len(known) - 1, 0))
+        seen = known[found] == there if len(known) else np.zeros(len(there), dtype=bool)
+        codes[~missing] = np.where(seen, found, -1.0)
+        codes[missing] = len(known) if with_none else _code_of(None)
+        if not seen.all():
+            strangers, which = np.unique(there[~seen], return_inverse=True)
+            numbers = np.array([_code_of(label) for label in strangers.tolist()])
+            codes[np.flatnonzero(~missing)[~seen]] = numbers[which]
+        return codes
+
+    def keep_seen(self, X):
+        """Leave out groups without a row in ``X``, of which the encoded codes are changed."""
+        X = X.copy()
+        for of in self.groupings:
+            seen, codes = np.unique(X[:, of.column], return_inverse=True)
+            of.labels, X[:, of.column] = of.labels[seen.astype(int)], codes
+        return X
+
+    def target(self, regression, X, scaling, prior, factors):
+        """The regression with the effects of the groups in ``X``.
+
+        By ``factors`` its linear predictors are multiplied in original units.
+        """
+        groupings = []
+        for of in self.groupings:
+            where = np.searchsorted(self.common, of.slopes)
+            plain = np.zeros(len(where)), np.ones(len(where))
+            center = plain[0] if scaling.center is None else scaling.center[where]
+            scale = plain[1] if scaling.scale is None else scaling.scale[where]
+            of.center, of.scale = np.append(0.0, center), np.append(1.0, scale)
+            codes = X[:, of.column].astype(int)
+            groupings.append(Grouping(of.name, codes, of.labels, of.terms, of.values(X) / of.scale))
+        target = MixedTarget(regression, groupings, prior)
+        for of, grouping in zip(self.groupings, groupings, strict=True):
+            of.sds, of.effects = target.places(grouping)
+            of.factors = np.concatenate([factor / of.scale for factor in factors])
+        return target
+
+    def scales(self, dim):
+        """What log standard deviations are moved by, effects multiplied by, in original units."""
+        shift, factor = np.zeros(dim), np.ones(dim)
+        for of in self.groupings:
+            shift[of.sds], factor[of.effects] = np.log(of.factors), of.factors
+        return shift, factor
+
+    def drawn(self, theta, grouping, term):
+        """Effects of one term under each particle, (m, n_outputs, n_groups), and the groups."""
+        known = {of.name: of for of in self.groupings}
+        if grouping not in known:
+            raise ValueError(f"grouping={grouping!r} is not one of {list(known)}.")
+        of = known[grouping]
+        terms = ["intercept", *of.terms[1:]]
+        if term not in terms:
+            raise ValueError(f"term={term!r} is not one of {terms} of {grouping!r}.")
+        where = of.effects[:, terms.index(term) :: len(terms)]
+        return np.moveaxis(theta[:, where], 2, 1), [_shown(label) for label in of.labels]
+
+    def summary(self, posterior, n_outputs):
+        """``random_effects_``: a dict from groupings to what is known of their groups."""
+        mean, std, found = posterior.mean(), posterior.std(), {}
+        for of in self.groupings:
+            sds = np.exp(posterior.particles[:, of.sds])
+            spread, square = posterior.weights @ sds, posterior.weights @ sds**2
+            shape = (len(of.labels), n_outputs, len(of.terms))
+            shape = shape if n_outputs > 1 else shape[::2]
+            found[of.name] = Bunch(
+                groups=of.labels,
+                terms=["intercept", *of.terms[1:]],
+                mean=mean[of.effects].reshape(shape),
+                std=std[of.effects].reshape(shape),
+                shrinkage=np.minimum(std[of.effects] ** 2 / square, 1.0).reshape(shape),
+                sd=spread.reshape(shape[1:]),
+                sd_std=np.sqrt(np.maximum(square - spread**2, 0.0)).reshape(shape[1:]),
+            )
+        return found
+
+
+def read(estimator, X, y="no_validation", reset=False):
+    """X with numbers for groups, and y if given, validated; the layout is set if ``reset``."""
+    refuse_dask(X, "X")
+    if hasattr(X, "tocsr"):
+        raise TypeError(
+            "random_effects needs a dense X or a data frame: a sparse X has no column of groups."
+        )
+    if not hasattr(X, "shape"):
+        X = np.array([list(row) for row in X], dtype=object)
+    check_features(estimator, X, reset)
+    layout = RandomEffects.of(estimator, X) if reset else estimator._effects
+    table = layout.encoded(X, reset)
+    if reset:
+        estimator._effects = layout
+    if isinstance(y, str):
+        return table
+    refuse_dask(y, "y")
+    with about("X"):
+        return check_X_y(table, y, dtype=np.float64, estimator=estimator)
+
+
+def _position(column, names, p):
+    """The position of a column given by name, with or without a transformer's prefix, or number."""
+    if isinstance(column, Integral) and not isinstance(column, bool):
+        if not 0 <= column < p:
+            raise ValueError(f"random_effects has column {column}, but X has {p} columns.")
+        return int(column)
+    if not isinstance(column, str):
+        raise TypeError(f"random_effects must hold names or numbers of columns, got {column!r}.")
+    if names is None:
+        raise ValueError(
+            f"random_effects has the column {column!r}, but the columns of X have no names: give "
+            "a data frame (in a pipeline, set_output of the steps before), or numbers."
+        )
+    names = list(names)
+    found = [j for j, name in enumerate(names) if name == column]
+    found = found or [j for j, name in enumerate(names) if name.endswith(f"__{column}")]
+    if len(found) != 1:
+        what = "several columns of X end with it" if found else f"X has {', '.join(names)}"
+        raise ValueError(f"random_effects has the column {column!r}, but {what}.")
+    return found[0]
+
+
+def _missing(values):
+    """Which values are None or not a number."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind != "O":
+        return np.zeros(len(values), dtype=bool)
+    return np.array(
+        [
+            value is None
+            or type(value).__name__ in ("NAType", "NaTType")
+            or (isinstance(value, float) and value != value)
+            for value in values
+        ],
+        dtype=bool,
+    )
+
+
+def _comparable(values, name):
+    """Labels as an array that can be sorted: numbers or text."""
+    if values.dtype.kind != "O" or not len(values):
+        return values if values.dtype.kind != "O" else values.astype(str)
+    text = {isinstance(value, str) for value in values}
+    if text == {True}:
+        return values.astype(str)
+    with np.errstate(all="ignore"):
+        try:
+            if text == {False}:
+                return values.astype(np.float64)
+        except (TypeError, ValueError):
+            pass
+    raise ValueError(
+        f"column {name!r} of X mixes text and other values: make all groups text, or numbers."
+    )
+
+
+def _shown(label):
+    """The name of a group; of one whose number was read as a float too."""
+    return f"{label:g}" if isinstance(label, float) else str(label)
+
+
+def _code_of(label):
+    """A negative number that stands for a group not seen in `fit`."""
+    text = repr(float(label)) if isinstance(label, int | float) else repr(label)
+    return -1.0 - zlib.crc32(text.encode())

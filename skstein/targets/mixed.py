@@ -1,0 +1,741 @@
+r"""Regressions with random effects: groups of rows that share an effect of their own.
+
+To the linear predictor of a row is added, for each grouping, :math:`\sum_t v_t u_{g,t}`: its terms
+:math:`v` are 1 and the features that have slopes, :math:`u_g \sim N(0, \tau_t^2)` the effects of
+its group. Standard deviations :math:`\tau` have a half-normal or half Student t prior.
+
+The target's coordinates are the plain ones. Effects and their standard deviation form a funnel in
+them, so the target says in which ones to work (`coordinates`). Given all else the effects of a
+group are about normal, with the precision :math:`P_g = J_g + \operatorname{diag}(\tau^{-2})`,
+:math:`J_g` being the information of the group's own rows, and the mean that goes with it:
+
+.. math::
+   u_g = P_g^{-1} (h_g - C_g (\kappa - \kappa_0)) + L_g^{-T} z_g, \qquad L_g L_g^T = P_g .
+
+A group of many rows is thereby centred, one of few is not, and what lies between is between:
+:math:`z` is about standard normal whatever the standard deviations are, and there is no funnel. For
+a normal outcome it is so exactly. All of :math:`h, C, J` are sums over the rows of a group. So of
+the grouping with the most effects no matrix is formed: these are standard normal given the rest,
+and the Gaussian at the mode is that of the rest alone, which is Schur's complement. Groupings
+beside it are part of that rest, each with such coordinates of its own, in which :math:`J` is what
+is left once the effects of the largest one are integrated out.
+
+The idea of coordinates between centred and not centred is that of Papaspiliopoulos, Roberts &
+Sköld (2007), "A general framework for the parametrization of hierarchical models", Statistical
+Science 22; what differs is that they follow the standard deviation, and the common effects.
+"""
+
+import copy
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ..priors import HalfNormal
+from .base import Target
+from .bijections import Within
+from .glm import RegressionTarget
+from .linear import LinearTarget
+from .newton import DIAGONAL_ABOVE, Laplace, gaussian_surrogate, laplace_approximation
+from .transformed import Transformed
+
+_MOST_EXPANSIONS = 30
+_MOST_BLOCKS = 64
+_TOLERANCE = 1e-3  # of the score of the effects at the mode, in standard deviations
+
+
+@dataclass
+class Grouping:
+    """Rows by groups, and what each group has effects of.
+
+    Parameters
+    ----------
+    name : str
+    codes : ndarray of int, shape (n,)
+        The group of each row.
+    groups : sequence of str
+        Names of the groups.
+    terms : sequence of str
+        Names of the features that have slopes; "" for the intercept.
+    values : ndarray of shape (n, n_terms)
+        What the effects of a row are multiplied by; 1 for the intercept.
+    """
+
+    name: str
+    codes: np.ndarray
+    groups: Any
+    terms: Any
+    values: np.ndarray
+
+    @property
+    def n_groups(self):
+        return len(self.groups)
+
+    def take(self, rows):
+        return replace(self, codes=self.codes[rows], values=self.values[rows])
+
+    @property
+    def labels(self):
+        """The grouping's name with each term."""
+        return [f"{self.name}:{term}" if term else self.name for term in self.terms]
+
+    def columns(self):
+        """Its columns of a design, shape (n, n_groups * n_terms): a sparse array."""
+        n, n_terms = self.values.shape
+        where = self.codes[:, None] * n_terms + np.arange(n_terms)
+        starts = np.arange(0, n * n_terms + 1, n_terms)
+        shape = (n, self.n_groups * n_terms)
+        return scipy.sparse.csr_array((self.values.ravel(), where.ravel(), starts), shape=shape)
+
+
+class GroupedDesign:
+    """A design matrix with the sparse columns of random effects beside it."""
+
+    def __init__(self, common, effects):
+        self.common, self.effects = common, effects
+        self.shape = (common.shape[0], common.shape[1] + effects.shape[1])
+        self.bytes_per_row = common.bytes_per_row
+        self._blocks = {}  # of rows, which come again with every gradient
+
+    def take(self, rows):
+        """The design of some of the rows."""
+        return GroupedDesign(self.common.take(rows), self.effects[rows])
+
+    def _of(self, rows):
+        if not isinstance(rows, slice):
+            return self.effects[rows]
+        block = rows.start, rows.stop
+        if block not in self._blocks:
+            if len(self._blocks) == _MOST_BLOCKS:
+                self._blocks.clear()
+            self._blocks[block] = self.effects[rows]
+        return self._blocks[block]
+
+    def predictor(self, theta, rows):
+        """``theta`` (m, k) times the rows' columns: shape (m, len(rows))."""
+        first = self.common.shape[1]
+        return (
+            self.common.predictor(theta[:, :first], rows) + (self._of(rows) @ theta[:, first:].T).T
+        )
+
+    def pull(self, residual, rows):
+        """``residual`` (m, len(rows)) summed against the rows: shape (m, k)."""
+        effects = (self._of(rows).T @ residual.T).T
+        return np.hstack([self.common.pull(residual, rows), effects])
+
+
+class _Gram:
+    """The Gram matrix of a `GroupedDesign`, of which only products from the left are asked."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, common, across, effects):
+        self.common, self.across, self.effects = common, across, effects
+
+    def __rmatmul__(self, theta):
+        first = len(self.common)
+        coef, effects = theta[:, :first], theta[:, first:]
+        return np.hstack(
+            [
+                coef @ self.common + effects @ self.across,
+                coef @ self.across.T + (self.effects @ effects.T).T,
+            ]
+        )
+
+
+class MixedTarget(Target):
+    """A regression with random effects.
+
+    ``theta`` = (coordinates of the regression, log standard deviations, effects). The effects of a
+    grouping stand group by group, and for several linear predictors, in a group, one predictor
+    after the other. The grouping with the most effects is the last one.
+
+    Parameters
+    ----------
+    regression : RegressionTarget
+        Without the effects.
+    groupings : sequence of Grouping
+    prior : HalfNormal or HalfStudentT, default=None
+        Of the standard deviations; by default ``HalfNormal()``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.targets import Grouping, LinearTarget, MixedTarget
+    >>> rows = np.arange(4.0)
+    >>> county = Grouping("county", np.array([0, 0, 1, 1]), ["a", "b"], [""], np.ones((4, 1)))
+    >>> MixedTarget(LinearTarget(rows[:, None], rows), [county]).names
+    ('intercept', 'x0', 'log_sigma2', 'log_sd[county]', 'county[a]', 'county[b]')
+    """
+
+    def __init__(self, regression: RegressionTarget, groupings, prior=None):
+        self.regression, self.n_rows = regression, regression.n_rows
+        k = self._n_outputs = regression.n_outputs
+        self.prior = HalfNormal() if prior is None else prior
+        self.groupings = sorted(groupings, key=lambda of: of.n_groups * len(of.terms))
+        sizes = [k * len(of.terms) for of in self.groupings]
+        lengths = [of.n_groups * size for of, size in zip(self.groupings, sizes, strict=True)]
+        self._n_coords, n_sds = regression.dim, sum(sizes)
+        self.dim = regression.dim + n_sds + sum(lengths)
+        self._sds = np.split(regression.dim + np.arange(n_sds), np.cumsum(sizes)[:-1])
+        starts = np.cumsum([regression.dim + n_sds, *lengths])
+        self._effects = [
+            np.arange(*ends).reshape(of.n_groups, -1)
+            for of, *ends in zip(self.groupings, starts, starts[1:], strict=False)
+        ]
+        # The regression with all effects as coefficients, and where its coordinates are in theta.
+        columns = [of.columns() for of in self.groupings]
+        effects = scipy.sparse.hstack(columns, format="csr")
+        own = np.arange(regression._n_coef).reshape(k, -1)
+        theirs = [
+            where.reshape(len(where), k, -1).swapaxes(0, 1).reshape(k, -1)
+            for where in self._effects
+        ]
+        extra = np.arange(regression._n_coef, regression.dim)
+        self._order = np.append(np.hstack([own, *theirs]).ravel(), extra)
+        self._rows = copy.copy(regression)
+        self._rows.design = GroupedDesign(regression.design, effects)
+        self._rows.n_columns = self._rows.design.shape[1]
+        self._rows._n_coef = k * self._rows.n_columns
+        self._rows.dim = self._rows._n_coef + len(extra)
+        # A normal outcome's information is in proportion to the precision of its noise.
+        self._noise = None
+        if isinstance(regression, LinearTarget):
+            self._noise = regression.dim - 1
+            if regression._gram is not None:
+                self._sum_up(regression, effects)
+
+    def _sum_up(self, regression, effects):
+        rows = self._rows
+        weighted = effects.multiply(rows.weights[:, None]).tocsr()
+        c = regression.n_columns
+        units = np.eye(c)
+        across = np.zeros((effects.shape[1], c))
+        for block in self._rows._blocks(8 * c):
+            across += weighted[block].T @ regression.design.predictor(units, block).T
+        rows._gram = _Gram(regression._gram, across, (effects.T @ weighted).tocsr())
+        self._recentre(np.append(regression._center, np.zeros(effects.shape[1])))
+
+    def _recentre(self, coef):
+        """Take sums of squares about these coefficients."""
+        rows = self._rows
+        rows._center = coef
+        _, rss, moment = rows._sums(coef[None], None)
+        rows._rss, rows._moment = rss[0], moment[0]
+
+    def places(self, grouping):
+        """Where a grouping's log standard deviations (q,) and effects (groups, q) are in theta."""
+        (j,) = (j for j, of in enumerate(self.groupings) if of is grouping)
+        return self._sds[j], self._effects[j]
+
+    @property
+    def names(self):
+        outputs = [f"[{name}]" for name in self.regression.class_names]
+        outputs = outputs if self._n_outputs > 1 else [""]
+        sds, effects = [], []
+        for of in self.groupings:
+            sds += [f"log_sd[{label}]{output}" for output in outputs for label in of.labels]
+            effects += [
+                f"{label}[{group}]{output}"
+                for group in of.groups
+                for output in outputs
+                for label in of.labels
+            ]
+        return (*self.regression.names, *sds, *effects)
+
+    @property
+    def initial(self):
+        start = np.zeros(self.dim)
+        start[: self._n_coords] = self.regression.initial
+        start[self._n_coords : self._effects[0][0, 0]] = math.log(self.prior.scale)
+        return start
+
+    def take(self, rows):
+        """The same model on some of the rows, an index array."""
+        few = [of.take(rows) for of in self.groupings]
+        return MixedTarget(self.regression.take(rows), few, self.prior)
+
+    # Prior
+
+    def _deviations(self, theta):
+        """Yield each grouping's log standard deviations (m, q) and effects (m, groups, q)."""
+        for sds, effects in zip(self._sds, self._effects, strict=True):
+            first, stop = effects[0, 0], effects[-1, -1] + 1
+            yield theta[:, sds], theta[:, first:stop].reshape(len(theta), *effects.shape)
+
+    def log_prior(self, theta):
+        value = self.regression.log_prior(theta[:, : self._n_coords])
+        for log_sd, effects in self._deviations(theta):
+            square = np.einsum("igq,igq->iq", effects, effects) * np.exp(-2.0 * log_sd)
+            normal = log_sd + 0.5 * math.log(2 * math.pi)
+            value = value - np.sum(effects.shape[1] * normal + 0.5 * square, axis=1)
+            value = value + self.prior.log_density_of_log(log_sd).sum(axis=1)
+        return value
+
+    def _add_prior_score(self, theta, score):
+        first = slice(self._n_coords)
+        score[:, first] = self.regression._add_prior_score(theta[:, first], score[:, first].copy())
+        for where, sds, (log_sd, effects) in zip(
+            self._effects, self._sds, self._deviations(theta), strict=True
+        ):
+            scaled = effects * np.exp(-2.0 * log_sd)[:, None]
+            score[:, where[0, 0] : where[-1, -1] + 1] -= scaled.reshape(len(theta), -1)
+            square = np.einsum("igq,igq->iq", effects, scaled)
+            score[:, sds] += square - len(where) + self.prior.score_of_log(log_sd)
+        return score
+
+    def sample_prior(self, rng, m):
+        theta = np.empty((m, self.dim))
+        theta[:, : self._n_coords] = self.regression.sample_prior(rng, m)
+        for sds, where in zip(self._sds, self._effects, strict=True):
+            theta[:, sds] = self.prior.sample_log(rng, (m, len(sds)))
+            noise = rng.standard_normal((m, *where.shape))
+            theta[:, where] = np.exp(theta[:, sds])[:, None] * noise
+        return theta
+
+    # Likelihood
+
+    def _sum(self, theta, rows, value, score):
+        total, gradient = self._rows._sum(theta[:, self._order], rows, value, score)
+        if score:
+            own = np.zeros_like(theta)
+            own[:, self._order] = gradient
+            gradient = own
+        return total, gradient
+
+    def log_likelihood(self, theta, rows=None):
+        return self._sum(theta, rows, value=True, score=False)[0]
+
+    def score(self, theta, rows=None):
+        return self._add_prior_score(theta, self._sum(theta, rows, False, True)[1])
+
+    def log_density_and_score(self, theta):
+        value, score = self._sum(theta, None, value=True, score=True)
+        return value + self.log_prior(theta), self._add_prior_score(theta, score)
+
+    def pointwise_log_likelihood(self, theta):
+        """Log likelihood of every row (unweighted), shape (m, n)."""
+        return self._rows.pointwise_log_likelihood(theta[:, self._order])
+
+    # Coordinates
+
+    def coordinates(self):
+        """Coordinates without a funnel, and the Gaussian at the mode in them.
+
+        Returns
+        -------
+        bijection : EffectsMap
+        laplace : Laplace
+            In the coordinates before that map.
+        """
+        theta = np.zeros(self.dim)
+        theta[: self._n_coords] = gaussian_surrogate(self.regression)[1].mode
+        theta[np.concatenate(self._sds)] = self.prior.log_of_score(0.0)[0]
+        inner = self._effects[-1][0, 0]
+        start, n_iter = None, 0
+        for _ in range(_MOST_EXPANSIONS):
+            bijection = self._map_about(theta)
+            working = Transformed(self, bijection)
+            start = bijection.inverse(theta[None])[0, :inner] if start is None else start
+            found = laplace_approximation(_AtZero(working, inner), start)
+            n_iter += found.n_iter
+            mode = np.append(found.mode, np.zeros(self.dim - inner))
+            theta, score = bijection.forward(mode[None])[0], working.score(mode[None])[0]
+            settled = np.abs(score[inner:]).max() < _TOLERANCE
+            if settled:
+                break
+            start = None
+        if self._noise is not None and self.regression._gram is not None:
+            self._recentre(theta[self._order[:-1]])
+        return bijection, _beside_standard_normal(found, self.dim, n_iter, settled)
+
+    def _map_about(self, theta):
+        """The map whose effects have their conditional mean and precision at ``theta`` (dim,)."""
+        inner = theta[self._order]
+        n_coef = self._n_coords - len(self.regression.outcome.extra)
+        precision = 1.0 if self._noise is None else math.exp(-theta[self._noise])
+        # What effects are conditional on: coefficients, further coordinates but for the noise
+        # whose precision all are in proportion to, and effects of the other groupings.
+        last = self._effects[-1][0, 0]
+        before = np.arange(self._effects[0][0, 0], last)
+        own = np.arange(self._n_coords if self._noise is None else n_coef)
+        given = np.append(own, before)
+        slope = self._rows._sum(inner[None], None, False, True)[1][0]
+        score = np.zeros(self.dim)
+        score[self._order] = slope
+        information, across = self._information(inner, precision, given)
+        where = self._effects[-1]
+        main = _Block(where, self._sds[-1], _not_negative(information[-1]))
+        main.given, main.origin, main.across = given, theta[given], across
+        effects = theta[where]
+        main.moment = np.einsum("gij,gj->gi", main.information, effects)
+        main.moment += score[where] / precision
+        blocks = self._conditioned(theta, precision, information, main, len(own))
+        return EffectsMap([*blocks, main], self.prior, self._noise)
+
+    def _information(self, inner, precision, given):
+        """Of each grouping's effects (groups, q, q), and of the last ones with ``given``."""
+        k, rows, of_last = self._n_outputs, self._rows, self.groupings[-1]
+        information = [
+            np.zeros((of.n_groups, k, len(of.terms), k, len(of.terms))) for of in self.groupings
+        ]
+        c = self.regression.n_columns
+        units, ends = np.eye(c), self.regression._n_coef
+        dense = np.zeros((of_last.n_groups, k, len(of_last.terms), ends))
+        n_extra = np.count_nonzero((given >= ends) & (given < self._n_coords))
+        extra = np.zeros((of_last.n_groups, k, len(of_last.terms), n_extra))
+        others = self.groupings[:-1]
+        sparse = []
+        for block, curvature in rows._curvatures(inner, 8 * (k * k + c)):
+            curvature = curvature / precision
+            common = self.regression.design.predictor(units, block)
+            sums = scipy.sparse.csr_array(
+                (np.ones(common.shape[1]), of_last.codes[block], np.arange(common.shape[1] + 1)),
+                shape=(common.shape[1], of_last.n_groups),
+            ).T
+            for i, j in np.argwhere(curvature[:k, :k].any(axis=2)):
+                for found, of in zip(information, self.groupings, strict=True):
+                    for s, t in np.ndindex(len(of.terms), len(of.terms)):
+                        part = curvature[i, j] * of.values[block, s] * of.values[block, t]
+                        found[:, i, s, j, t] += np.bincount(of.codes[block], part, of.n_groups)
+                for s in range(len(of_last.terms)):
+                    weights = curvature[i, j] * of_last.values[block, s]
+                    dense[:, i, s, j * c : (j + 1) * c] += sums @ (weights * common).T
+            for i in range(k):
+                for s in range(len(of_last.terms)):
+                    for e in range(n_extra):
+                        part = curvature[i, k + e] * of_last.values[block, s]
+                        extra[:, i, s, e] += sums @ part
+            sparse.append(curvature[:k, :k])
+        q = k * len(of_last.terms)
+        across = np.concatenate([dense, extra], axis=3).reshape(of_last.n_groups * q, -1)
+        if others:
+            weights = np.concatenate(sparse, axis=2)
+            columns = [self._across(of, of_last, weights) for of in others]
+            across = scipy.sparse.hstack([scipy.sparse.csr_array(across), *columns], format="csr")
+        sizes = [k * len(of.terms) for of in self.groupings]
+        return [
+            found.reshape(-1, size, size) for found, size in zip(information, sizes, strict=True)
+        ], across
+
+    def _across(self, of, of_last, weights):
+        """Information of the last grouping's effects with those of another, a sparse array."""
+        k = self._n_outputs
+        shape = of_last.n_groups * k * len(of_last.terms), of.n_groups * k * len(of.terms)
+        total = scipy.sparse.csr_array(shape)
+        for i, j in np.argwhere(weights.any(axis=2)):
+            for s, t in np.ndindex(len(of_last.terms), len(of.terms)):
+                row = of_last.codes * (k * len(of_last.terms)) + i * len(of_last.terms) + s
+                column = of.codes * (k * len(of.terms)) + j * len(of.terms) + t
+                part = weights[i, j] * of_last.values[:, s] * of.values[:, t]
+                total = total + scipy.sparse.coo_array((part, (row, column)), shape=shape).tocsr()
+        return total
+
+    def _conditioned(self, theta, precision, information, main, n_own):
+        """Blocks of the other groupings, once the effects of the last one are integrated out."""
+        if len(self.groupings) == 1:
+            return []
+        root = main.factor(np.exp(-2.0 * theta[main.sds])[None], np.array([[precision]]))
+        size, n_groups = main.size, len(main.where)
+        # Rows of L^-1 C, group by group.
+        solved = main.solve_lower(root, list(np.eye(size)[:, :, None, None]))
+        lower = np.zeros((n_groups, size, size))
+        for i in range(size):
+            lower[:, i] = np.broadcast_to(solved[i][:, 0], (size, n_groups)).T
+        triangle = scipy.sparse.bsr_array(
+            (lower, np.arange(n_groups), np.arange(n_groups + 1))
+        ).tocsr()
+        blocks, first = [], n_own
+        for of_effects, of_sds, found in zip(
+            self._effects[:-1], self._sds[:-1], information, strict=False
+        ):
+            stop = first + of_effects.size
+            half = (triangle @ main.across[:, first:stop]).tocsc() * precision
+            first, q = stop, of_effects.shape[1]
+            left = found * precision
+            for a, b in np.ndindex(q, q):
+                left[:, a, b] -= half[:, a::q].multiply(half[:, b::q]).sum(axis=0)
+            left = _not_negative(left) / precision
+            block = _Block(of_effects, of_sds, left)
+            prior = np.exp(-2.0 * theta[of_sds]) / precision
+            effects = theta[of_effects]
+            block.moment = np.einsum("gij,gj->gi", left, effects) + prior * effects
+            blocks.append(block)
+        return blocks
+
+
+def _beside_standard_normal(laplace, dim, n_iter, converged):
+    """A Laplace approximation with standard normal coordinates behind its own, independent."""
+    inner = len(laplace.mode)
+    mode = np.append(laplace.mode, np.zeros(dim - inner))
+    hessian = laplace.hessian
+    if hessian.ndim == 1:
+        hessian = np.append(hessian, np.ones(dim - inner))
+    else:
+        one = scipy.sparse.eye_array(dim - inner)
+        hessian = scipy.sparse.block_diag([hessian, one], format="csr")
+        hessian = hessian.toarray() if dim <= DIAGONAL_ABOVE else hessian
+    return Laplace(
+        mode,
+        hessian,
+        Within(laplace.bijection, slice(0, inner)),
+        n_iter,
+        laplace.converged and converged,
+    )
+
+
+def _not_negative(matrices):
+    """Symmetric matrices (n, q, q) without what rounding, or a saddle, left below 0."""
+    value, vector = np.linalg.eigh(matrices)
+    return np.einsum("nij,nj,nkj->nik", vector, np.maximum(value, 0.0), vector)
+
+
+class _AtZero(Target):
+    """A density of its first coordinates, the others being 0."""
+
+    def __init__(self, target, dim):
+        self.target, self.dim = target, dim
+
+    @property
+    def names(self):
+        return self.target.names[: self.dim]
+
+    def _filled(self, z):
+        return np.hstack([z, np.zeros((len(z), self.target.dim - self.dim))])
+
+    def log_density(self, z):
+        return self.target.log_density(self._filled(z))
+
+    def score(self, z, rows=None):
+        return self.target.score(self._filled(z), rows)[:, : self.dim]
+
+    def log_density_and_score(self, z):
+        value, score = self.target.log_density_and_score(self._filled(z))
+        return value, score[:, : self.dim]
+
+
+class _Block:
+    """Effects of a grouping and their conditional distribution; see the module's formula.
+
+    Attributes
+    ----------
+    where : ndarray of int, shape (n_groups, q)
+        The effects.
+    sds : ndarray of int, shape (q,)
+        Their log standard deviations.
+    information : ndarray of shape (n_groups, q, q)
+        J, for a precision of 1.
+    moment : ndarray of shape (n_groups, q)
+        h.
+    given : ndarray of int, shape (r,), or None
+        The coordinates that the mean depends on.
+    origin : ndarray of shape (r,)
+        Where ``moment`` is the whole of it.
+    across : ndarray or sparse array of shape (n_groups * q, r)
+        C.
+    """
+
+    moment: np.ndarray
+    given: Any = None
+    origin: Any = None
+    across: Any = None
+
+    def __init__(self, where, sds, information):
+        self.where, self.sds, self.information = where, sds, information
+        first, stop = where[0, 0], where[-1, -1] + 1
+        self.entry = [slice(first + i, stop, self.size) for i in range(self.size)]
+
+    @property
+    def size(self):
+        return self.where.shape[1]
+
+    def factor(self, prior_precision, precision):
+        """The lower triangle L of P, entries of shape (m, n_groups), as lists of rows."""
+        root = []
+        for i in range(self.size):
+            row = []
+            for j in range(i + 1):
+                entry = precision * self.information[:, i, j]
+                if i == j:
+                    entry = entry + prior_precision[:, i, None]
+                for a, b in zip(row, root[j] if j < i else row, strict=False):
+                    entry = entry - a * b
+                row.append(np.sqrt(entry) if i == j else entry / root[j][j])
+            root.append(row)
+        return root
+
+    @staticmethod
+    def solve_lower(root, a):
+        """L^-1 a, entry by entry."""
+        found = []
+        for i, row in enumerate(root):
+            left = a[i]
+            for k in range(i):
+                left = left - row[k] * found[k]
+            found.append(left / row[i])
+        return found
+
+    @staticmethod
+    def solve_upper(root, a):
+        """L^-T a."""
+        found = [None] * len(root)
+        for i in reversed(range(len(root))):
+            left = a[i]
+            for k in range(i + 1, len(root)):
+                left = left - root[k][i] * found[k]
+            found[i] = left / root[i][i]
+        return found
+
+    @staticmethod
+    def times_lower(root, a):
+        """L a."""
+        return [sum(row[k] * a[k] for k in range(i + 1)) for i, row in enumerate(root)]
+
+    def right_hand_side(self, theta):
+        """h - C (kappa - kappa_0), entries of shape (m, n_groups) or (1, n_groups)."""
+        if self.given is None:
+            return [self.moment[None, :, i] for i in range(self.size)]
+        moved = (self.across @ (theta[:, self.given] - self.origin).T).T
+        left = self.moment - moved.reshape(len(theta), -1, self.size)
+        return [left[:, :, i] for i in range(self.size)]
+
+    def entries(self, theta):
+        """The coordinates of its effects, entries of shape (m, n_groups)."""
+        return [theta[:, entry] for entry in self.entry]
+
+    def parts(self, theta, precision):
+        """h - C (kappa - kappa_0), L and L^-1 a: what the effects' mean and scale are made of."""
+        root = self.factor(np.exp(-2.0 * theta[:, self.sds]), precision)
+        left = self.right_hand_side(theta)
+        return left, root, self.solve_lower(root, [precision * part for part in left])
+
+
+class EffectsMap:
+    """From coordinates without a funnel to those of a `MixedTarget`: the module's formula.
+
+    Parameters
+    ----------
+    blocks : list of _Block
+        In the order in which effects are conditional on those before.
+    prior : HalfNormal or HalfStudentT
+        Of the standard deviations, whose coordinates are the normal scores of their probabilities.
+    noise : int or None
+        The log variance to whose inverse all information is in proportion.
+    """
+
+    def __init__(self, blocks, prior, noise):
+        self.blocks, self.prior, self.noise = blocks, prior, noise
+
+    @cached_property
+    def _sds(self):
+        return np.concatenate([block.sds for block in self.blocks])
+
+    def _precision(self, theta):
+        return 1.0 if self.noise is None else np.exp(-theta[:, self.noise, None])
+
+    def at(self, z):
+        theta, scores = np.array(z), self.prior.log_of_score(z[:, self._sds])
+        theta[:, self._sds] = scores[0]
+        precision, parts = self._precision(z), []
+        for block in self.blocks:
+            parts.append(block.parts(theta, precision))
+            _, root, mean = parts[-1]
+            own = [m + e for m, e in zip(mean, block.entries(z), strict=True)]
+            for i, effects in enumerate(block.solve_upper(root, own)):
+                theta[:, block.entry[i]] = effects
+
+        def log_det():
+            value = np.log(scores[1]).sum(axis=1)
+            for _, root, _ in parts:
+                value = value - sum(np.log(row[-1]).sum(axis=1) for row in root)
+            return value
+
+        def pull(score):
+            pulled = np.array(score)
+            for block, of_block in zip(reversed(self.blocks), reversed(parts), strict=True):
+                by_z = block.solve_lower(of_block[1], block.entries(pulled))
+                for i, part in enumerate(by_z):
+                    pulled[:, block.entry[i]] = part
+                self._add_others(block, theta, *of_block, by_z, pulled, 1.0)
+            pulled[:, self._sds] = pulled[:, self._sds] * scores[1] + scores[2]
+            return pulled
+
+        return theta, log_det, pull
+
+    def forward(self, z):
+        return self.at(z)[0]
+
+    def log_det(self, z):
+        """Log absolute determinant of the Jacobian of ``forward``, shape (m,)."""
+        return self.at(z)[1]()
+
+    def pull_score(self, z, score):
+        """Score in ``z`` of the density whose score at ``forward(z)`` is ``score``."""
+        return self.at(z)[2](score)
+
+    def inverse(self, theta):
+        z = np.array(theta)
+        z[:, self._sds] = self.prior.score_of(theta[:, self._sds])
+        precision = self._precision(theta)
+        for block in self.blocks:
+            _, root, mean = block.parts(theta, precision)
+            effects = block.entries(theta)
+            for i in range(block.size):
+                own = sum(root[k][i] * effects[k] for k in range(i, block.size))
+                z[:, block.entry[i]] = own - mean[i]
+        return z
+
+    def push_score(self, z, score):
+        """Score at ``forward(z)`` of the density whose score in ``z`` is ``score``."""
+        theta, pushed = self.forward(z), np.array(score)
+        precision = self._precision(theta)
+        _, slope, bend = self.prior.log_of_score(z[:, self._sds])
+        pushed[:, self._sds] = (pushed[:, self._sds] - bend) / slope
+        for block in self.blocks:
+            left, root, mean = block.parts(theta, precision)
+            by_z = [part.copy() for part in block.entries(pushed)]
+            for i, part in enumerate(block.times_lower(root, by_z)):
+                pushed[:, block.entry[i]] = part
+            self._add_others(block, theta, left, root, mean, by_z, pushed, -1.0)
+        return pushed
+
+    def _add_others(self, block, theta, left, root, mean, by_z, score, sign):
+        """What a block's effects, moved by other coordinates, add to the score of these.
+
+        Derivatives go backwards through ``L^T u = mean + z``, ``L mean = a`` and the factor itself;
+        ``by_z`` is the score by ``mean + z``.
+        """
+        q, precision = block.size, self._precision(theta)
+        effects = block.entries(theta)
+        by_a = block.solve_upper(root, by_z)
+        by_root = [
+            [-effects[i] * by_z[j] - by_a[i] * mean[j] for j in range(i + 1)] for i in range(q)
+        ]
+        for i in range(q):
+            by_root[i][i] = by_root[i][i] - 1.0 / root[i][i]
+        by_precision = 0.0
+        for j in reversed(range(q)):
+            for i in reversed(range(j, q)):
+                if i == j:
+                    entry = by_root[i][i] / (2.0 * root[i][i])
+                    change = -2.0 * np.exp(-2.0 * theta[:, block.sds[i]])
+                    score[:, block.sds[i]] += sign * change * entry.sum(axis=1)
+                else:
+                    entry = by_root[i][j] / root[j][j]
+                    by_root[j][j] = by_root[j][j] - entry * root[i][j]
+                for k in range(j):
+                    by_root[i][k] = by_root[i][k] - entry * root[j][k]
+                    by_root[j][k] = by_root[j][k] - entry * root[i][k]
+                by_precision = by_precision + entry @ block.information[:, i, j]
+        if self.noise is not None:
+            by_precision = by_precision + sum(
+                np.einsum("ig,ig->i", a, np.broadcast_to(b, a.shape))
+                for a, b in zip(by_a, left, strict=True)
+            )
+            score[:, self.noise] -= sign * by_precision * precision[:, 0]
+        if block.given is not None:
+            table = np.stack(by_a, axis=2).reshape(len(theta), -1) * precision
+            score[:, block.given] -= sign * (block.across.T @ table.T).T

@@ -1,0 +1,389 @@
+"""Random effects: the target by differences, coordinates, columns of groups, predictions."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.stats import halfnorm, kstest, norm, t
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skstein import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianMLPRegressor,
+    BayesianProbitRegression,
+    posterior_of,
+    predictive,
+)
+from skstein.plotting import PosteriorIntervalDisplay
+from skstein.priors import HalfNormal, HalfStudentT
+from skstein.targets import (
+    Grouping,
+    LinearTarget,
+    LogisticTarget,
+    MixedTarget,
+    SoftmaxTarget,
+    Transformed,
+)
+from skstein.targets.bijections import Chain
+from skstein.targets.newton import hessian_of
+
+quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def grouping(name, rng, n_groups, X, slopes):
+    codes = np.append(np.arange(n_groups), rng.integers(0, n_groups, len(X) - n_groups))
+    values = np.column_stack([np.ones(len(X)), X[:, slopes]])
+    labels = [f"x{j}" for j in slopes]
+    return Grouping(name, codes, [str(g) for g in range(n_groups)], ["", *labels], values)
+
+
+def mixed(outcome, layout, rng, n=90):
+    """A small model, whose regression is weighted."""
+    X = rng.normal(size=(n, 2))
+    of = [grouping("a", rng, 9, X, layout[0])]
+    if len(layout) > 1:
+        of.append(grouping("b", rng, 4, X, layout[1]))
+    effects = rng.normal(size=(9, len(of[0].terms)))
+    z = X[:, 0] + (of[0].values * effects[of[0].codes]).sum(axis=1) + rng.normal(size=n)
+    weights = rng.uniform(0.5, 2.0, n)
+    regression = {
+        "normal": lambda: LinearTarget(X, z, sample_weight=weights),
+        "binary": lambda: LogisticTarget(X, (z > 0.0).astype(int), sample_weight=weights),
+        "classes": lambda: SoftmaxTarget(X, np.digitize(z, [-0.5, 0.5]), n_classes=3),
+    }[outcome]()
+    return MixedTarget(regression, of, HalfStudentT(3.0, 0.8))
+
+
+def differenced(function, points, step=1e-5):
+    moves = step * np.eye(points.shape[1])
+    return np.stack([(function(points + m) - function(points - m)) / (2 * step) for m in moves], 1)
+
+
+CASES = [
+    ("normal", [[]]),
+    ("normal", [[0], [1]]),
+    ("binary", [[0, 1]]),
+    ("binary", [[], [0]]),
+    ("classes", [[], []]),
+]
+
+
+@pytest.mark.parametrize("outcome, layout", CASES)
+def test_target_and_coordinates(outcome, layout, rng):
+    """Scores and volumes by differences; in its coordinates the mode is that of a normal."""
+    target = mixed(outcome, layout, rng)
+    theta = 0.3 * target.sample_prior(rng, 3)
+    value, score = target.log_density_and_score(theta)
+    assert_allclose(value, target.log_density(theta))
+    assert_allclose(score, differenced(target.log_density, theta), rtol=1e-4, atol=1e-4)
+    rows = target.pointwise_log_likelihood(theta) @ target.regression.weights
+    assert_allclose(rows, target.log_likelihood(theta))
+    some = target.take(np.arange(0, 90, 3)).log_likelihood(theta)
+    assert_allclose(target.log_likelihood(theta, np.arange(0, 90, 3)), 3.0 * some)
+
+    bijection, laplace = target.coordinates()
+    assert laplace.converged
+    working = Transformed(target, bijection)
+    z = laplace.mode + 0.3 * rng.standard_normal((3, target.dim))
+    there = bijection.forward(z)
+    assert_allclose(bijection.inverse(there), z, rtol=1e-6, atol=1e-6)
+    jacobian = differenced(lambda at: bijection.forward(at), z[:1])[0]
+    assert_allclose(np.linalg.slogdet(jacobian)[1], bijection.log_det(z)[0], atol=1e-4)
+    assert_allclose(working.score(z), differenced(working.log_density, z), rtol=1e-3, atol=1e-3)
+    score = target.score(there)
+    back = bijection.push_score(z, bijection.pull_score(z, score))
+    assert_allclose(back, score, rtol=1e-6, atol=1e-6)
+
+    white = Transformed(target, Chain(bijection, laplace.bijection))
+    hessian = hessian_of(white, np.zeros(target.dim))
+    assert_allclose(hessian, np.eye(target.dim), atol=0.05)
+
+
+def test_effects_of_a_normal_outcome_are_independent_of_all_else(rng):
+    """Whatever the rest is, the score by their coordinates is that of a standard normal."""
+    target = mixed("normal", [[0]], rng)
+    bijection, _ = target.coordinates()
+    z = rng.standard_normal((5, target.dim))
+    effects = target.places(target.groupings[0])[1].ravel()
+    score = Transformed(target, bijection).score(z)
+    assert_allclose(score[:, effects], -z[:, effects], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "prior, exact",
+    [(HalfNormal(0.7), halfnorm(scale=0.7)), (HalfStudentT(4.0, 0.7), None)],
+    ids=["normal", "student-t"],
+)
+def test_priors_of_standard_deviations(prior, exact, rng):
+    scores = np.linspace(-9.1, 6.0, 61)
+    log_sd, slope, bend = prior.log_of_score(scores)
+    sd = np.exp(log_sd)
+    density = 2 * t(4.0, scale=0.7).pdf(sd) if exact is None else exact.pdf(sd)
+    assert_allclose(prior.log_density_of_log(log_sd), np.log(density * sd), atol=1e-10)
+    assert_allclose(prior.log_density_of_log(log_sd) + np.log(slope), norm.logpdf(scores))
+    assert_allclose(prior.score_of(log_sd), scores, atol=1e-4)
+    step = 1e-5
+    low, high = (prior.log_of_score(scores + move) for move in (-step, step))
+    assert_allclose((high[0] - low[0]) / (2 * step), slope, rtol=1e-4)
+    assert_allclose(np.log(high[1] / low[1]) / (2 * step), bend, rtol=1e-3, atol=1e-4)
+    move = (np.array([log_sd]) - step, np.array([log_sd]) + step)
+    low, high = map(prior.log_density_of_log, move)
+    assert_allclose((high - low)[0] / (2 * step), prior.score_of_log(log_sd), atol=1e-5)
+    if exact is not None:
+        assert kstest(np.exp(prior.sample_log(rng, 2000)), exact.cdf).pvalue > 1e-3
+
+
+# Estimators
+
+
+@pytest.fixture(scope="module")
+def sites():
+    """Rows of eight sites, whose effects are known."""
+    rng = np.random.default_rng(0)
+    n = 160
+    X = pd.DataFrame(
+        {
+            "x": rng.normal(3.0, 2.0, n),
+            "site": rng.permutation(np.resize(list("abcdefgh"), n)),
+            "year": rng.integers(2000, 2005, n),
+        }
+    )
+    effects = dict(zip("abcdefgh", rng.normal(0.0, 2.0, 8), strict=True))
+    y = 1.0 + 0.5 * X["x"] + X["site"].map(effects) + 0.5 * rng.normal(size=n)
+    return X, y.to_numpy(), np.array(list(effects.values()))
+
+
+@pytest.fixture(scope="module")
+def fitted(sites):
+    X, y, _ = sites
+    model = BayesianLinearRegression("pmfvb", random_effects={"site": ["x"]}, random_state=0)
+    return model.fit(X[["x", "site"]], y)
+
+
+def test_what_a_fit_reports(fitted, sites):
+    X, y, effects = sites
+    assert fitted.n_features_in_ == 2
+    assert fitted.coef_.shape == fitted.coef_std_.shape == (1,)
+    found = fitted.random_effects_["site"]
+    assert list(found.groups) == list("abcdefgh")
+    assert found.terms == ["intercept", "x"]
+    assert found.mean.shape == found.std.shape == found.shrinkage.shape == (8, 2)
+    # The mean of all effects is told apart from the intercept by the prior alone.
+    deviations = found.mean[:, 0] - found.mean[:, 0].mean()
+    assert_allclose(deviations, effects - effects.mean(), atol=0.5)
+    assert (found.shrinkage >= 0.0).all()
+    assert (found.shrinkage[:, 0] < found.shrinkage[:, 1]).all()  # there are no slopes
+    assert 1.0 < found.sd[0] < 4.0
+    names = fitted.posterior_.names
+    assert names[:7] == (
+        "intercept", "x", "log_sigma2", "log_sd[site]", "log_sd[site:x]", "site[a]", "site:x[a]",
+    )  # fmt: skip
+    assert_allclose(fitted.posterior_["log_sd[site]"].mean(), np.log(found.sd[0]), atol=0.1)
+    assert fitted.score(X[["x", "site"]], y) > 0.9
+
+
+def test_predictions_of_groups_and_of_the_population(fitted, sites):
+    X = sites[0][["x", "site"]][:6]
+    theta, names = fitted.posterior_.particles, list(fitted.posterior_.names)
+    column = {name: theta[:, names.index(name)] for name in names}
+    x = X["x"].to_numpy()[:, None]
+    common = column["intercept"] + x * column["x"]
+    own = np.stack([column[f"site[{site}]"] for site in X["site"]])
+    own += (x - sites[0]["x"].mean()) * np.stack([column[f"site:x[{site}]"] for site in X["site"]])
+    weights = fitted.posterior_.weights
+    assert_allclose(fitted.predict(X), (common + own) @ weights)
+    assert_allclose(fitted.predict(X, effects="population"), common @ weights)
+    population = predictive(fitted, X, effects="population")
+    assert_allclose(population.mean(), common @ weights)
+    assert_allclose(population.interval(), fitted.predict_interval(X, effects="population"))
+    assert_allclose(predictive(fitted, X).mean(), (common + own) @ weights)
+    with pytest.raises(ValueError, match='effects must be "group" or "population"'):
+        fitted.predict(X, effects="groups")
+
+
+def test_groups_never_seen(fitted, sites):
+    """Their effects have the fitted distribution; a row does not depend on the others."""
+    X = pd.DataFrame({"x": [3.0, 3.0, 3.0, 8.0], "site": ["new", "other", "a", "new"]})
+    mean, std = fitted.predict(X, return_std=True)
+    again, _ = fitted.predict(X[3:], return_std=True)
+    assert_allclose(again[0], mean[3])
+    population, noise = fitted.predict(X, return_std=True, effects="population")
+    assert_allclose(mean[:2], population[:2], atol=0.1)
+    posterior = fitted.posterior_
+    variance = posterior.weights @ np.exp(2.0 * posterior["log_sd[site]"])
+    # Near the mean of x the slopes say nothing.
+    assert_allclose(std[:2] ** 2, noise[:2] ** 2 + variance, rtol=0.15)
+    draws = fitted.sample_predictive(X, 500, random_state=0)
+    assert_allclose(draws[0].std(), std[0], rtol=0.15)
+    assert np.corrcoef(draws[0], draws[3])[0, 1] > 0.5 > abs(np.corrcoef(draws[:2])[0, 1])
+    assert len(np.unique(fitted.sample_mean(X[:1], 20, random_state=0))) > 10
+
+
+@quiet
+def test_columns_of_groups_in_all_forms(sites):
+    """By name, position and function; text, categories and numbers; frames, arrays and lists."""
+    X, y, _ = sites
+    X = X[["x", "site"]]
+    model = BayesianLinearRegression("laplace", random_effects=["site"], random_state=0)
+    expected = model.fit(X, y).predict(X)
+    table = X.to_numpy()
+    numbers = X.assign(site=X["site"].map(ord))
+    for effects, rows in [
+        ([1], X),
+        (lambda X: ["site"], X),
+        (["site"], X.assign(site=X["site"].astype("category"))),
+        (["site"], numbers),
+        ([1], table),
+        ([1], table.tolist()),
+        ([1], numbers.to_numpy()),
+    ]:
+        twin = clone(model).set_params(random_effects=effects).fit(rows, y)
+        assert_allclose(twin.predict(rows), expected)
+    assert pickle.loads(pickle.dumps(model)).predict(X).tolist() == expected.tolist()
+
+
+@quiet
+def test_pipelines_and_searches(sites):
+    X, y, _ = sites
+    columns = make_column_transformer((StandardScaler(), ["x"]), remainder="passthrough")
+    columns.set_output(transform="pandas")
+    model = BayesianLinearRegression(
+        "laplace", random_effects={"site": ["x"], "year": []}, random_state=0
+    )
+    pipe = make_pipeline(columns, model)
+    grid = {"bayesianlinearregression__effects_prior__scale": [0.5, 2.0]}
+    search = GridSearchCV(pipe, grid, cv=3).fit(X, y)
+    assert predictive(search, X[:3]).interval().shape == (3, 2)
+    assert "log_sd[remainder__site:standardscaler__x]" in posterior_of(search).names
+    known = cross_val_score(pipe, X, y, cv=4).mean()
+    new = cross_val_score(pipe, X, y, cv=GroupKFold(4), groups=X["site"]).mean()
+    assert known > 0.8 > new
+
+
+@quiet
+@pytest.mark.parametrize("Estimator", [BayesianLogisticRegression, BayesianProbitRegression])
+def test_classes(Estimator, sites):
+    X, y, _ = sites
+    labels = np.digitize(y, np.quantile(y, [0.3, 0.6]))
+    model = Estimator("laplace", random_effects={"site": ["x"]}, random_state=0)
+    model.fit(X[["x", "site"]], labels)
+    assert model.random_effects_["site"].mean.shape == (8, 3, 2)
+    assert model.random_effects_["site"].sd.shape == (3, 2)
+    assert model.score(X[["x", "site"]], labels) > 0.7
+    binary = clone(model).fit(X[["x", "site"]], labels > 0)
+    assert binary.random_effects_["site"].mean.shape == (8, 2)
+    assert binary.predict_proba(X[["x", "site"]], effects="population").shape == (160, 2)
+
+
+@quiet
+def test_weights_are_repetitions(sites, rng):
+    """Rows of weight 0 make no group either."""
+    X, y, _ = sites
+    weights = rng.integers(0, 3, len(X))
+    weights[X["site"] == "c"] = 0
+    model = BayesianLinearRegression("laplace", random_effects=["site", "year"], random_state=0)
+    weighted = model.fit(X, y, sample_weight=weights)
+    rows = np.repeat(np.arange(len(X)), weights)
+    repeated = clone(model).fit(X.iloc[rows], y[rows])
+    assert list(weighted.random_effects_["site"].groups) == list("abdefgh")
+    assert_allclose(
+        weighted.posterior_.particles, repeated.posterior_.particles, rtol=1e-6, atol=1e-6
+    )
+
+
+@quiet
+def test_rows_without_a_group(sites):
+    X, y, _ = sites
+    X = X[["x", "site"]].copy()
+    X.loc[:9, "site"] = None
+    model = BayesianLinearRegression("laplace", random_effects=["site"], random_state=0)
+    with pytest.raises(ValueError, match="column 'site' of X has rows without a group"):
+        model.fit(X, y)
+    model.set_params(missing_groups="group").fit(X, y)
+    assert model.random_effects_["site"].groups[-1] is None
+    nan = X.assign(site=X["site"].where(X["site"].notna(), np.nan))
+    assert_array_equal(model.predict(X), model.predict(nan))
+
+
+@pytest.mark.parametrize(
+    "params, message",
+    [
+        ({"random_effects": ["town"]}, "has the column 'town', but X has x, site, year"),
+        ({"random_effects": [7]}, "has column 7, but X has 3 columns"),
+        ({"random_effects": ["site", 1]}, "names a column twice"),
+        ({"random_effects": {"site": ["year"], "year": []}}, "slopes of a column that holds"),
+        ({"random_effects": lambda X: "site"}, "must be a list of columns"),
+        ({"random_effects": {"site": "x"}}, "give a list of features"),
+        ({"random_effects": [1.5]}, "must hold names or numbers of columns"),
+        ({"random_effects": ["site"], "factorized": True}, "factorized=True and random_effects"),
+        ({"random_effects": ["year"]}, "X has text in it"),
+        ({"effects_prior": HalfNormal, "random_effects": ["site"]}, "is the class HalfNormal"),
+    ],
+)
+def test_refusals(sites, params, message):
+    X, y, _ = sites
+    with pytest.raises((ValueError, TypeError), match=message):
+        BayesianLinearRegression("laplace", **params).fit(X, y)
+
+
+def test_further_refusals(fitted, sites):
+    X, y, _ = sites
+    with pytest.raises(ValueError, match="of another type than in fit: 3, not 'a'"):
+        fitted.predict(X[["x"]].assign(site=3))
+    with pytest.raises(TypeError, match="needs a dense X"):
+        BayesianLinearRegression(random_effects=[0]).fit(sparse.eye_array(9).tocsr(), y[:9])
+    with pytest.raises(ValueError, match="partial_fit and random_effects"):
+        BayesianLinearRegression("pmd", random_effects=["site"]).partial_fit(X, y)
+    with pytest.raises(ValueError, match="mixes text and other values"):
+        BayesianLinearRegression(random_effects=[1]).fit([[0.0, "a"], [1.0, 2]] * 5, y[:10])
+    network = BayesianMLPRegressor((2,), n_networks=2, max_iter=2, random_state=0)
+    with pytest.raises(TypeError, match="has no random effects"), np.errstate(all="ignore"):
+        predictive(network.fit(X[["x"]], y), X[["x"]], effects="population")
+
+
+def test_display_sorts_groups(fitted):
+    pytest.importorskip("matplotlib")
+    display = PosteriorIntervalDisplay.from_estimator(fitted, grouping="site")
+    found = fitted.random_effects_["site"]
+    assert display.names == found.groups[np.argsort(found.mean[:, 0])].tolist()
+    slopes = PosteriorIntervalDisplay.from_estimator(fitted, grouping="site", term="x", top=3)
+    assert len(slopes.names) == 3
+    assert PosteriorIntervalDisplay.from_estimator(fitted).names == ["x"]
+    with pytest.raises(ValueError, match="grouping='town' is not one of"):
+        PosteriorIntervalDisplay.from_estimator(fitted, grouping="town")
+
+
+def test_a_model_of_groups_alone(sites):
+    """One-way analysis of variance, against the exact posterior of its two variances."""
+    X, y, _ = sites
+    model = BayesianLinearRegression(
+        "pmfvb", random_effects=[0], standardize=False, random_state=0
+    ).fit(X[["site"]], y)
+    log_sigma, log_sd = np.meshgrid(np.linspace(-0.3, 0.9, 81), np.linspace(-2.5, 3.0, 121))
+    sums = pd.Series(y).groupby(X["site"].to_numpy()).agg(["sum", "count"])
+    noise, between = np.exp(2 * log_sigma)[..., None], np.exp(2 * log_sd)[..., None]
+    n, total = sums["count"].to_numpy(), sums["sum"].to_numpy()
+    # y'V^-1 y, 1'V^-1 y, 1'V^-1 1 and log |V|, by groups; the intercept is integrated out too.
+    shared = between / (noise * (noise + n * between))
+    square = (np.sum(y**2) / noise[..., 0]) - np.sum(shared * total**2, axis=-1)
+    across = np.sum(total / noise - shared * n * total, axis=-1)
+    precision = np.sum(n / noise - shared * n**2, axis=-1) + 1 / 100
+    volume = np.sum((n - 1) * np.log(noise) + np.log(noise + n * between), axis=-1)
+    value = -0.5 * (square - across**2 / precision + np.log(precision) + volume)
+    value += t(3).logpdf(np.exp(log_sigma)) + log_sigma
+    value += norm.logpdf(np.exp(log_sd)) + log_sd
+    weights = np.exp(value - value.max())
+    weights /= weights.sum()
+    for name, values in (("log_sigma2", 2 * log_sigma), ("log_sd[site]", log_sd)):
+        mean = np.sum(weights * values)
+        std = np.sqrt(np.sum(weights * (values - mean) ** 2))
+        assert_allclose(model.posterior_[name].mean(), mean, atol=0.1 * std)
+        assert_allclose(model.posterior_[name].std(), std, rtol=0.1)
