@@ -63,6 +63,7 @@ OTHERS = {
     "max_iter": 3,
     "missing_groups": "group",
     "n_jobs": 2,
+    "noise": "student-t",
     "n_particles": 5,
     "n_targets": 3,
     "offset": 1,

@@ -54,7 +54,7 @@ pytestmark = [
 # What these checks ask does not depend on the accuracy of a posterior, nor on its coordinates.
 QUICK = {"one_sided": False}
 SHORT = {
-    "svgd": SVGD(20, max_iter=10),
+    "svgd": SVGD(20, max_iter=10, **QUICK),
     "pmd": PMD(100, max_iter=2, n_sweeps=2, **QUICK),
     "pmfvb": PMFVB(20, n_warmup=24, n_snapshots=5, max_iter=40, **QUICK),
     "fwss": FWSS(20, max_iter_oracle=5, max_iter_sweep=5, **QUICK),
