@@ -104,7 +104,8 @@ def assert_sound(model, X, y):
         seen = np.flatnonzero(np.isin(np.asarray(y), model.classes_))
         assert model.log_predictive(rows_of(X, seen), np.asarray(y)[seen]).max() <= 1e-9
     else:
-        assert finite(*model.predict(X, return_std=True), model.score(X, y))
+        assert finite(*model.predict(X, return_std=True))
+        assert len(y) < 2 or finite(model.score(X, y))
         assert getattr(model, "noise_variance_", 1.0) > 0.0
         assert not np.isnan(model.log_predictive(X, y)).any()
 
@@ -481,7 +482,8 @@ def test_classes_that_are_none(Estimator, rng):
 def test_weights_that_are_refused(Estimator, kind, rng):
     X, _, codes = data(rng)
     change, words = BAD_WEIGHTS[kind]
-    message = refused_or_sound(Estimator(ENGINES["laplace"]), X, codes, change(len(X)))
+    y = codes + (Estimator is BayesianGammaRegression)
+    message = refused_or_sound(Estimator(ENGINES["laplace"]), X, y, change(len(X)))
     assert message is not None and re.search(words, message)
 
 
@@ -508,7 +510,8 @@ def test_scales_of_a_prior_that_are_refused(Prior, scale, parameter, rng):
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_parameters_that_are_refused(Estimator, name, value, words, rng):
     X, _, codes = data(rng)
-    message = refused_or_sound(Estimator(**{"inference": "laplace", name: value}), X, codes)
+    y = codes + (Estimator is BayesianGammaRegression)
+    message = refused_or_sound(Estimator(**{"inference": "laplace", name: value}), X, y)
     assert message is not None and all(word in message for word in words)
 
 

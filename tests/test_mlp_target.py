@@ -316,7 +316,7 @@ def test_shared_precisions_leave_out_the_lowest_tenth_of_their_prior(rng):
     target = make(rng, prior=HierarchicalNormal(shape=2.0, rate=5.0))
     _, precision = target.resample(np.full(target.dim, 1e6), rng)
     _, least = bounded(2.0, 5.0)
-    for block, root in target.groups:
+    for block, root, _ in target.groups:
         assert_allclose(precision[block], root**2 * least)
 
 

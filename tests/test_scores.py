@@ -36,7 +36,7 @@ def by_outcome(distribution, weights, y, discrete=False):
     """By the quadrature that an outcome without a closed form has."""
     return mixture_crps(
         lambda x: distribution.cdf(x[:, None]) @ weights,
-        distribution.ppf,
+        lambda level, some: distribution.ppf(level),
         weights,
         y,
         discrete=discrete,

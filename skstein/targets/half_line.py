@@ -65,7 +65,7 @@ class HalfLineMap:
     def _slopes(self, z):
         """Slope of the map, and the derivative of its logarithm, of the selected coordinates."""
         z, value, log_slope = self._turn(z)
-        slope = np.exp(log_slope)
+        slope = np.maximum(np.exp(log_slope), np.finfo(float).tiny)
         return self.unit * slope, value * slope - z, value, slope
 
     def pull_score(self, z, score):
@@ -77,7 +77,8 @@ class HalfLineMap:
     def push_score(self, z, score):
         slope, curve, _, _ = self._slopes(z)
         pushed = score.copy()
-        pushed[:, self.selected] = (score[:, self.selected] - curve) / slope
+        with np.errstate(over="ignore"):
+            pushed[:, self.selected] = (score[:, self.selected] - curve) / slope
         return pushed
 
     def pull_hessian(self, z, score, hessian):

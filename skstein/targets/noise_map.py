@@ -46,6 +46,13 @@ class QuantileMap:
         self._values = PchipInterpolator(z[rising], x[rising])(_KNOTS)
         self._spline = PchipInterpolator(_KNOTS, self._values)
 
+    def __getstate__(self):
+        return {"_values": self._values}  # arrays alone
+
+    def __setstate__(self, state):
+        self._values = state["_values"]
+        self._spline = PchipInterpolator(_KNOTS, self._values)
+
     def turn(self, z):
         """Value, slope and second derivative at ``z`` (m,)."""
         inside = np.clip(z, _KNOTS[0], _KNOTS[-1])
