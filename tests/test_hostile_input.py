@@ -69,6 +69,7 @@ PRIORS = [
 ]
 CLASSIFIERS = [BayesianLogisticRegression, BayesianProbitRegression]
 COUNTS = [BayesianPoissonRegression, BayesianNegativeBinomialRegression]
+LOG_LINK = (*COUNTS, BayesianGammaRegression)
 ESTIMATORS = [BayesianLinearRegression, *COUNTS, BayesianGammaRegression, *CLASSIFIERS]
 PROFILE = dict(deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -104,7 +105,11 @@ def assert_sound(model, X, y):
         seen = np.flatnonzero(np.isin(np.asarray(y), model.classes_))
         assert model.log_predictive(rows_of(X, seen), np.asarray(y)[seen]).max() <= 1e-9
     else:
-        assert finite(*model.predict(X, return_std=True))
+        try:
+            assert finite(*model.predict(X, return_std=True))
+        except FloatingPointError as error:  # where nothing bounds the logarithm of a mean
+            assert isinstance(model, LOG_LINK) and "overflows" in str(error)
+            return
         assert len(y) < 2 or finite(model.score(X, y))
         assert getattr(model, "noise_variance_", 1.0) > 0.0
         assert not np.isnan(model.log_predictive(X, y)).any()
