@@ -34,8 +34,7 @@ test-portable: $(VENV)/.installed-test
 # The oldest versions that pyproject.toml allows, and another seed.
 test-minimum: $(MINIMUM)/.installed
 	$(MINIMUM)/bin/python -m pytest -n 2 --seed 1 tests/test_linear_model.py tests/test_outcomes.py \
-	    tests/test_posterior.py tests/test_predictive.py tests/test_priors.py tests/test_probit.py \
-	    tests/test_targets.py
+	    tests/test_probit.py
 
 test-all: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow" --cov
