@@ -72,10 +72,10 @@ $(MINIMUM)/.installed: pyproject.toml $(MINIMUM)/pyvenv.cfg
 	    'rb'))['project']; print(*(d.replace('>=', '==') for d in project['dependencies']))")
 	@touch $@
 
-%/pyvenv.cfg:
+$(VENV)/pyvenv.cfg $(MINIMUM)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "skstein needs Python 3.11 or newer, and '$(PYTHON)' is not:" \
 	         "install one, or name it with make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@echo "Making $* with $(PYTHON) ..."
-	@$(PYTHON) -m venv $* || { rm -rf $*; \
+	@echo "Making $(@D) with $(PYTHON) ..."
+	@$(PYTHON) -m venv $(@D) || { rm -rf $(@D); \
 	    echo "'$(PYTHON) -m venv' failed: on Debian and Ubuntu install python3-venv" >&2; exit 1; }

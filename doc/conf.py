@@ -30,7 +30,6 @@ exclude_patterns = ["_build"]
 source_suffix = {".rst": "restructuredtext"}
 default_role = "literal"
 smartquotes = False  # strings are to be typed as they stand
-autodoc_preserve_defaults = True  # 1e-4, not 0.0001
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {
     "show_toc_level": 2,
