@@ -409,10 +409,6 @@ class BayesianLinearModel(BayesianEstimator):
         return intercept, rows[:, :, first:]
 
     _effects: ClassVar[Any] = None  # also of a fit that an older version has saved
-    _level: ClassVar[str] = "group"
-
-    def _with_effects(self, effects):
-        return random_effects.at_level(self, effects)
 
     def _read(self, X):
         return super()._read(X) if self._effects is None else random_effects.read(self, X)

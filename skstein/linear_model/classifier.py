@@ -11,13 +11,11 @@ from .._classes import class_codes, stream_classes
 from .._prediction import BayesianClassifierMixin
 from .._validation import LARGEST, StrOptions, available_if, validated
 from .base import BayesianLinearModel, takes_further_rows
-from .effects import predicts_effects
-from .offset import PredictsWithOffset, with_offset
+from .predictions import LinearPredictions
 
 
-@predicts_effects
 @dataclass(eq=False, repr=False)
-class GeneralizedLinearClassifier(PredictsWithOffset, BayesianClassifierMixin, BayesianLinearModel):
+class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, BayesianLinearModel):
     """What the linear classifiers share; a subclass says in ``_outcome`` how classes are linked."""
 
     _parameter_constraints = {
@@ -28,12 +26,6 @@ class GeneralizedLinearClassifier(PredictsWithOffset, BayesianClassifierMixin, B
 
     _: KW_ONLY
     class_weight: Any = None
-
-    predict_log_proba = with_offset(BayesianClassifierMixin.predict_log_proba)
-    predict_proba = with_offset(BayesianClassifierMixin.predict_proba)
-    decision_function = with_offset(BayesianClassifierMixin.decision_function)
-    predict = with_offset(BayesianClassifierMixin.predict)
-    score = with_offset(BayesianClassifierMixin.score)
 
     @validated
     def fit(self, X, y, sample_weight=None, offset=None):

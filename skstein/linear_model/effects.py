@@ -10,11 +10,8 @@ others, drawn particles keep their draws, and over the posterior's particles the
 evenly spread probabilities.
 """
 
-import copy
-import inspect
 import zlib
 from dataclasses import dataclass, field
-from functools import wraps
 from numbers import Integral
 from typing import Any
 
@@ -24,58 +21,6 @@ from sklearn.utils import Bunch, check_array, check_X_y
 
 from .._validation import about, check_features, columns_of, refuse_dask
 from ..targets import Grouping, MixedTarget
-
-_LEVELS = ("group", "population")
-_METHODS = (
-    "decision_function",
-    "log_predictive",
-    "predict",
-    "predict_interval",
-    "predict_log_proba",
-    "predict_proba",
-    "predict_quantiles",
-    "predict_uncertainty",
-    "sample_mean",
-    "sample_predictive",
-)
-_DOCUMENTED = """effects : {"group", "population"}, default="group"
-            Of a model with ``random_effects``: whether a row has the effects of its group, which
-            are drawn from the fitted distribution if the group was not seen in `fit`, or none.
-"""
-
-
-def at_level(estimator, effects):
-    """A fitted estimator whose predictions have the effects of groups, or none."""
-    if effects not in _LEVELS:
-        raise ValueError(f'effects must be "group" or "population", got {effects!r}.')
-    twin = copy.copy(estimator)
-    twin._level = effects
-    return twin
-
-
-def predicts_effects(cls):
-    """Let the predictions of an estimator say whose they are, by a keyword ``effects``."""
-    for name in _METHODS:
-        if hasattr(cls, name):
-            setattr(cls, name, _with_effects(getattr(cls, name)))
-    return cls
-
-
-def _with_effects(method):
-    @wraps(method)
-    def predicted(self, X, *args, effects=None, **kwargs):
-        twin = self if effects is None else self._with_effects(effects)
-        return method(twin, X, *args, **kwargs)
-
-    signature = inspect.signature(method)
-    keyword = inspect.Parameter("effects", inspect.Parameter.KEYWORD_ONLY, default="group")
-    predicted.__signature__ = signature.replace(
-        parameters=[*signature.parameters.values(), keyword]
-    )
-    before, returns, after = (method.__doc__ or "").partition("\n        Returns\n")
-    if returns:
-        predicted.__doc__ = f"{before.rstrip()}\n        {_DOCUMENTED}{returns}{after}"
-    return predicted
 
 
 @dataclass

@@ -3,7 +3,6 @@
 import numpy as np
 
 from .._validation import check_sample_weight
-from .offset import with_offset
 from .regressor import GeneralizedLinearRegressor
 
 
@@ -15,7 +14,6 @@ class LogLinkRegressor(GeneralizedLinearRegressor):
         tags.target_tags.positive_only = True
         return tags
 
-    @with_offset
     def score(self, X, y, sample_weight=None):
         """Share of the deviance that the predicted means explain, D^2.
 
@@ -48,7 +46,6 @@ class LogLinkRegressor(GeneralizedLinearRegressor):
 class CountRegressor(LogLinkRegressor):
     """Base class of linear models of counts."""
 
-    @with_offset
     def predict_pmf(self, X, counts):
         """Probability of each of some counts, averaged over the posterior.
 

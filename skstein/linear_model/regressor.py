@@ -5,21 +5,16 @@ import numpy as np
 from .._prediction import BayesianRegressorMixin
 from .._validation import about, available_if, check_magnitude, validated
 from .base import BayesianLinearModel, takes_further_rows
-from .effects import predicts_effects
-from .offset import PredictsWithOffset, with_offset
+from .predictions import LinearPredictions
 
 
-@predicts_effects
-class GeneralizedLinearRegressor(PredictsWithOffset, BayesianRegressorMixin, BayesianLinearModel):
+class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, BayesianLinearModel):
     """Base class of linear models of a numeric outcome with one linear predictor.
 
     A subclass says in ``_outcome`` what is observed (:mod:`skstein.outcomes`); fits, streams and
     predictions follow. :doc:`/extending` has an example. The parameters are those of
     `BayesianLinearRegression`, without the prior of its noise.
     """
-
-    predict = with_offset(BayesianRegressorMixin.predict)
-    score = with_offset(BayesianRegressorMixin.score)
 
     @validated
     def fit(self, X, y, sample_weight=None, offset=None):

@@ -1,0 +1,106 @@
+"""What predictions of the linear models take beside X: an offset, and whose effects they have.
+
+Every method that predicts takes both keywords. Each is answered by a copy of the estimator that
+knows them, so that the methods themselves read X alone.
+"""
+
+import re
+from copy import copy
+from functools import wraps
+from inspect import Parameter, signature
+
+from sklearn.utils.validation import check_is_fitted
+
+from .._prediction import PredictsOutcomes
+from .offset import check_offset
+
+_PREDICTIONS = (
+    "decision_function",
+    "log_predictive",
+    "predict",
+    "predict_interval",
+    "predict_log_proba",
+    "predict_pmf",
+    "predict_proba",
+    "predict_quantiles",
+    "predict_uncertainty",
+    "sample_mean",
+    "sample_predictive",
+    "score",
+)
+_LEVELS = ("group", "population")
+_KEYWORDS = [
+    Parameter("offset", Parameter.KEYWORD_ONLY, default=None),
+    Parameter("effects", Parameter.KEYWORD_ONLY, default=_LEVELS[0]),
+]
+_ENTRIES = """offset : array-like of shape (n_samples,), default=None
+    Added to the linear predictor of each row; needed where `fit` was given one.
+effects : {"group", "population"}, default="group"
+    Of a model with ``random_effects``: whether a row has the effects of its group, which are drawn
+    from the fitted distribution if the group was not seen in `fit`, or none."""
+
+
+def _with_keywords(method):
+    """A method of predictions that takes ``offset`` and ``effects`` beside X."""
+
+    @wraps(method)
+    def predicted(self, X, *args, offset=None, effects=_LEVELS[0], **kwargs):
+        if offset is not None:
+            self = self._at_offset(X, offset)
+        if effects != _LEVELS[0]:
+            self = self._with_effects(effects)
+        return method(self, X, *args, **kwargs)
+
+    own = signature(method)
+    predicted.__signature__ = own.replace(parameters=[*own.parameters.values(), *_KEYWORDS])
+    # Behind the last parameter, which a blank line or the end of the text follows.
+    section = re.search(r"\n( *)Parameters\n *-+\n.*?(?=\n *\n|\s*\Z)", method.__doc__, re.DOTALL)
+    entries = "".join(f"\n{section[1]}{line}" for line in _ENTRIES.splitlines())
+    end = section.end()
+    predicted.__doc__ = method.__doc__[:end] + entries + method.__doc__[end:]
+    return predicted
+
+
+class LinearPredictions(PredictsOutcomes):
+    """Predictions that take an offset and ``effects`` beside X."""
+
+    _offset = None
+    _level = _LEVELS[0]
+
+    def __init_subclass__(cls, **kwargs):
+        for name in _PREDICTIONS:
+            method = getattr(cls, name, None)
+            if method is not None and "effects" not in signature(method).parameters:
+                setattr(cls, name, _with_keywords(method))
+        super().__init_subclass__(**kwargs)
+
+    def _at_offset(self, X, offset):
+        """The same estimator, which predicts rows with this offset."""
+        check_is_fitted(self)
+        if self._scaling.offset_column is not None:
+            raise ValueError(
+                f"offset is column {self._scaling.offset_column} of X: give no other beside X."
+            )
+        twin = copy(self)
+        twin._offset = check_offset(offset, X.shape[0] if hasattr(X, "shape") else len(X))
+        return twin
+
+    def _with_effects(self, effects):
+        """The same estimator, whose predictions have the effects of groups, or none."""
+        if effects not in _LEVELS:
+            raise ValueError(f'effects must be "group" or "population", got {effects!r}.')
+        twin = copy(self)
+        twin._level = effects
+        return twin
+
+    def _row_heads(self, X, theta=None):
+        check_is_fitted(self)
+        if self._scaling.offset_given and self._offset is None:
+            raise ValueError(
+                "offset is missing: fit was given one, so give the prediction one for each row of "
+                "X, or fit with offset= the name or position of a column of X."
+            )
+        for rows, heads, weights in super()._row_heads(X, theta):
+            if self._offset is not None:
+                heads[0] += self._offset[rows, None]
+            yield rows, heads, weights
