@@ -27,8 +27,6 @@ from ..inference import ENGINES, resolve_engine
 from ..priors import (
     DEVIATION_PRIORS,
     PRIORS,
-    Horseshoe,
-    MultivariateNormal,
     resolve_deviation_prior,
     resolve_prior,
 )
@@ -208,7 +206,7 @@ class BayesianLinearModel(BayesianEstimator):
             "positive=": np.any(list(self.positive.values()))
             if isinstance(self.positive, dict)
             else np.any(self.positive),
-            f"prior={self.prior!r}": isinstance(prior, Horseshoe | MultivariateNormal),
+            f"prior={self.prior!r}": not prior.blockwise,
         }
         for what, used in beside.items():
             if used:
@@ -296,9 +294,10 @@ class BayesianLinearModel(BayesianEstimator):
 
     def _resolved_prior(self, stream=False):
         prior = self._named_parameters["prior"](self.prior)
-        if stream and isinstance(prior, Horseshoe) and prior.global_scale is None:
+        if stream and prior.needs_n_rows:
             raise ValueError(
-                "a Horseshoe needs its global_scale in a stream, whose number of rows is not known."
+                f"a {type(prior).__name__} needs its global_scale in a stream, whose number of "
+                "rows is not known."
             )
         return prior
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .. import priors
-from .._noise_priors import LogScale
+from ..priors.noise import LogScale
 from .location_scale import LocationScale
 
 

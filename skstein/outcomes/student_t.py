@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import digamma, gammaln, polygamma, stdtr, stdtrit
 from scipy.stats import t
 
-from .._noise_priors import JointPrior, LogGamma
 from ..priors import HalfStudentT
+from ..priors.noise import JointPrior, LogGamma
 from .location_scale import LocationScale
 
 LEAST_DF = 2.0  # of which there is a variance; with more, its posterior mean is finite too

@@ -9,9 +9,9 @@ import copy
 import numpy as np
 
 from .._blocks import row_blocks
-from .._noise_priors import JointPrior
 from ..outcomes import Bernoulli, Categorical, Probit
 from ..priors import Normal
+from ..priors.noise import JointPrior
 from ..protocols import Observed
 from .base import Target, as_names
 from .design import make_design

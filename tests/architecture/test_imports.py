@@ -96,7 +96,6 @@ ROWS = {
         "skstein.predictive",
     ),
     "skstein.priors": ("sklearn.base", "skstein._validation"),
-    "skstein._noise_priors": ("skstein.priors",),
     "skstein.noise": ("sklearn.base", "skstein._validation", "skstein.outcomes", "skstein.priors"),
     "skstein.thinning": (
         "sklearn.base",
@@ -110,7 +109,6 @@ ROWS = {
     "skstein.outcomes": (
         "skstein._crps",
         "skstein._jit",
-        "skstein._noise_priors",
         "skstein._quantiles",
         "skstein.priors",
     ),
@@ -118,7 +116,6 @@ ROWS = {
     "skstein.targets": (
         "skstein._blocks",
         "skstein._jit",
-        "skstein._noise_priors",
         "skstein.outcomes",
         "skstein.priors",
         "skstein.protocols",

@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.linalg import block_diag
 
-from .priors import LogInverseGamma, Prior
+from .coefficients import Prior
+from .deviations import LogInverseGamma
 
 
 class LogGamma:
@@ -16,7 +17,7 @@ class LogGamma:
 
     Examples
     --------
-    >>> from skstein._noise_priors import LogGamma
+    >>> from skstein.priors.noise import LogGamma
     >>> LogGamma(2.0, 0.1).score([[0.0]])
     array([[1.9]])
     """
@@ -51,7 +52,7 @@ class LogScale(Prior):
     Examples
     --------
     >>> import numpy as np
-    >>> from skstein._noise_priors import LogScale
+    >>> from skstein.priors.noise import LogScale
     >>> from skstein.priors import HalfStudentT
     >>> LogScale(HalfStudentT()).score(np.log([[1e-2], [1.0], [1e2]])).round(2)
     array([[ 1.2],
@@ -91,7 +92,7 @@ class JointPrior(Prior):
     Examples
     --------
     >>> import numpy as np
-    >>> from skstein._noise_priors import JointPrior
+    >>> from skstein.priors.noise import JointPrior
     >>> from skstein.priors import Normal
     >>> JointPrior(Normal(1.0), Normal(0.5)).score(np.ones((1, 4)))
     array([[-1., -1., -4., -4.]])

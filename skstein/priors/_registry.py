@@ -1,0 +1,84 @@
+"""Priors by name."""
+
+from sklearn.base import clone
+
+from .coefficients import AdaptiveRidge, HierarchicalNormal, Laplace, Normal, Prior, StudentT
+from .deviations import DeviationPrior, HalfNormal, HalfStudentT
+from .horseshoe import Horseshoe
+
+PRIORS = {
+    "normal": lambda scale: Normal(scale),
+    "laplace": lambda scale: Laplace(scale),
+    "student-t": lambda scale: StudentT(scale=scale),
+    "adaptive-ridge": lambda scale: AdaptiveRidge(rate=scale**2),
+    "hierarchical-normal": lambda scale: HierarchicalNormal(rate=scale**2),
+    "horseshoe": lambda scale: Horseshoe(slab_scale=2.0 * scale),
+}
+
+
+DEVIATION_PRIORS = {"half-normal": HalfNormal, "half-student-t": HalfStudentT}
+
+
+def resolve_deviation_prior(prior):
+    """Turn an estimator's ``effects_prior`` into a prior of its own; see `resolve_prior`."""
+    if isinstance(prior, str):
+        if prior not in DEVIATION_PRIORS:
+            names = ", ".join(map(repr, sorted(DEVIATION_PRIORS)))
+            raise ValueError(f"effects_prior={prior!r} is unknown; use one of {names}, or a prior.")
+        return DEVIATION_PRIORS[prior]()
+    return _own(prior, DeviationPrior, "effects_prior", DEVIATION_PRIORS)
+
+
+def resolve_prior(prior, default_scale=1.0, name="prior"):
+    """Turn an estimator's ``prior`` parameter into a prior of its own.
+
+    Parameters
+    ----------
+    prior : str or prior object
+        A name of ``PRIORS``, or an instance, which is cloned.
+    default_scale : float, default=1.0
+        The scale that a name stands for.
+    name : str, default="prior"
+        The parameter's name, for messages.
+
+    Returns
+    -------
+    prior object
+
+    Raises
+    ------
+    ValueError
+        For an unknown name.
+    TypeError
+        For a class instead of an instance, or an object that is no prior.
+
+    Examples
+    --------
+    >>> from skstein.priors import resolve_prior
+    >>> resolve_prior("normal", 10.0)
+    Normal(scale=10.0)
+    """
+    if isinstance(prior, str):
+        if prior not in PRIORS:
+            names = ", ".join(map(repr, sorted(PRIORS)))
+            raise ValueError(f"{name}={prior!r} is unknown; use one of {names}, or a prior.")
+        return PRIORS[prior](default_scale)
+    return _own(prior, Prior, name, PRIORS)
+
+
+def _own(prior, kind, name, known):
+    """A clone of a prior that is an instance of ``kind``."""
+    if isinstance(prior, type):
+        raise TypeError(
+            f"{name} is the class {prior.__name__}; pass an instance: {name}={prior.__name__}()."
+        )
+    if not isinstance(prior, kind):
+        kind_name = kind.__name__ if kind is Prior else "HalfNormal or HalfStudentT"
+        raise TypeError(
+            f"{name}={prior!r} is no prior; pass a name of {sorted(known)}, or an instance of a "
+            f"subclass of skstein.priors.{kind_name}."
+        )
+    prior = clone(prior)
+    if hasattr(prior, "_validate_params"):
+        prior._validate_params()
+    return prior
