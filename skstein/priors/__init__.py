@@ -17,7 +17,8 @@ Standard deviations of random effects have `HalfNormal` or `HalfStudentT`.
 
 from ._registry import DEVIATION_PRIORS, PRIORS, resolve_deviation_prior, resolve_prior
 from .coefficients import AdaptiveRidge, HierarchicalNormal, Laplace, Normal, Prior, StudentT
-from .deviations import HalfNormal, HalfStudentT, InverseGamma, LogInverseGamma, NoisePrior
+from .deviations import HalfNormal, HalfStudentT, InverseGamma, NoisePrior
+from .deviations import LogInverseGamma as LogInverseGamma  # documented with the targets
 from .horseshoe import Horseshoe
 from .multivariate_normal import MultivariateNormal
 
@@ -31,7 +32,6 @@ __all__ = [
     "Horseshoe",
     "InverseGamma",
     "Laplace",
-    "LogInverseGamma",
     "MultivariateNormal",
     "NoisePrior",
     "Normal",
