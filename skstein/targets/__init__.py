@@ -3,6 +3,7 @@
 from ..priors import LogInverseGamma
 from .base import Target, supports
 from .bijections import Affine, Chain, HyperbolicMap, Within
+from .effects_map import EffectsMap
 from .factors import ConjugateFactor, MultivariateNormal
 from .glm import LogisticTarget, ProbitTarget, RegressionTarget, SoftmaxTarget
 from .half_line import HalfLineMap, OneSignedTarget
@@ -12,7 +13,7 @@ from .joint_prior import NormalPriorTarget
 from .linear import LinearTarget
 from .log_density import LogDensity
 from .minibatch import ControlVariate
-from .mixed import EffectsMap, Grouping, MixedTarget
+from .mixed import Grouping, MixedTarget
 from .mlp import MLPTarget, Network
 from .newton import Laplace, laplace_approximation
 from .one_sided import OneSided, line_shifts
