@@ -34,7 +34,13 @@ from skstein.posterior import weighted_quantile
 from skstein.priors import Normal
 from skstein.samplers import HMC
 from skstein.targets import Whitened, laplace_approximation
-from skstein.thinning import OnlineKSDThinner, backward_thin, balanced_thin, stein_thin
+from skstein.thinning import (
+    OnlineKSDThinner,
+    backward_thin,
+    balanced_thin,
+    stein_kernel_thin,
+    stein_thin,
+)
 
 N_CHAINS, N_DRAWS, N_WARMUP = 4, 5000, 300
 N_POINTS, N_COMPRESSED = 100, 128
@@ -117,6 +123,7 @@ METHODS = {
         online(x, s, N_COMPRESSED, recalibrate=True).recalibrated_samples_
     ),
     "stein_thin": greedy,
+    "stein_kernel_thin": lambda x, s: in_turn(x)[stein_kernel_thin(x, s, N_POINTS, random_state=0)],
     "backward_thin": backward,
 }
 

@@ -6,13 +6,15 @@ no scores and is the fastest.
 A sample of the target density and its scores are enough to measure how far a small set of points is
 from the target: the mean of the Stein kernel over all pairs is zero in expectation only under the
 target itself. `OnlineKSDThinner` keeps such a set while a Markov chain runs, in constant memory;
-`stein_thin` and `backward_thin` pick one from a finished sample, `stein_weights` weights it.
+`stein_thin`, `backward_thin` and `stein_kernel_thin` pick one from a finished sample,
+`stein_weights` weights it.
 
 KSD does not see modes that no sample visited. It is no test of convergence: look at R-hat first.
 """
 
 from .balanced import balanced_thin
 from .chains import stack_draws
+from .kernel import stein_kernel_thin
 from .online import OnlineKSDThinner, PowerBudget
 from .subsets import backward_thin, stein_thin, stein_weights
 
@@ -22,6 +24,7 @@ __all__ = [
     "backward_thin",
     "balanced_thin",
     "stack_draws",
+    "stein_kernel_thin",
     "stein_thin",
     "stein_weights",
 ]

@@ -102,6 +102,7 @@ ROWS = {
         "sklearn.exceptions",
         "sklearn.utils",
         "skstein._jit",
+        "skstein._random",
         "skstein._validation",
         "skstein.kernels",
     ),

@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skstein.kernels import IMQ, RBF, Linear
 from skstein.metrics import ksd
-from skstein.thinning import backward_thin, stein_thin, stein_weights
+from skstein.thinning import backward_thin, stein_kernel_thin, stein_thin, stein_weights
 from skstein.thinning.coordinates import SteinCoordinates
+from skstein.thinning.kernel import _halved, _refined
 from skstein.thinning.subsets import simplex_weights
 
 KERNELS = [IMQ(), IMQ(length_scale=1.5, exponent=-0.7), RBF()]
@@ -162,11 +163,45 @@ def test_whitening_is_the_affine_map_of_samples_and_scores(rng):
     assert_allclose(stein_weights(x, s), stein_weights(z, -z), atol=1e-9)
 
 
+def test_kernel_thinning_halves_alike(rng):
+    """Both halves are a partition, and differ a third as much as random halves do."""
+    x = rng.standard_normal((256, 2))
+    matrix = IMQ().stein_matrix(x, -x)
+
+    def difference(halves):
+        signs = np.zeros(len(x))
+        signs[halves[0]], signs[halves[1]] = 1.0, -1.0
+        return signs @ matrix @ signs
+
+    walks = [_halved(matrix, rng.permutation(256), rng) for _ in range(20)]
+    assert_array_equal(np.sort(np.concatenate(walks[0])), np.arange(256))
+    by_chance = [difference(rng.permutation(256).reshape(2, -1)) for _ in range(100)]
+    assert np.mean(list(map(difference, walks))) < 0.6 * np.mean(by_chance)
+
+
+def test_refinement_never_raises_the_discrepancy(rng):
+    x, s = sample(rng)
+    matrix = IMQ().stein_matrix(x, s)
+    for _ in range(20):
+        chosen = rng.integers(len(x), size=7)
+        refined = _refined(matrix, chosen)
+        assert total(matrix, refined) <= total(matrix, chosen) * (1 + 1e-12)
+
+
+def test_kernel_thinning_corrects_a_burn_in_and_keeps_the_spread(rng):
+    x = rng.standard_normal((5000, 3))
+    x[:500] += np.linspace(8.0, 0.0, 500)[:, None]
+    points = x[stein_kernel_thin(x, -x, 64, random_state=0)]
+    assert np.abs(points.mean(axis=0)).max() < 0.05  # of all draws 0.4
+    assert_allclose(points.std(axis=0), 1.0, atol=0.15)
+
+
 def test_chains_are_taken_in_turn(rng):
     x = rng.normal(size=(3, 20, 2))
     flat = x.swapaxes(0, 1).reshape(-1, 2)
     for function in (
         lambda x, s: stein_thin(x, s, 5),
+        lambda x, s: stein_kernel_thin(x, s, 5, random_state=0),
         lambda x, s: backward_thin(x, s, 5),
         stein_weights,
     ):
@@ -244,5 +279,7 @@ def test_bad_parameters_are_named(rng):
             function(np.ones((9, 2)), np.ones((9, 2)), length_scale="median", preconditioner=None)
     with pytest.raises(ValueError, match="n_points must be a positive integer"):
         stein_thin(x, s, 0)
+    with pytest.raises(ValueError, match="n_points must be at most 4096"):
+        stein_kernel_thin(x, s, 5000)
     with pytest.raises(ValueError, match="n_points must be at most"):
         backward_thin(x, s, 11)
