@@ -529,7 +529,7 @@ class _TransformedOutcome(Predictive):
         return mass, mean, squares / np.where(mass > 0.0, mass, 1.0)
 
 
-def predictive(estimator, X, *, effects=None):
+def predictive(estimator, X, *, offset=None, effects=None):
     """Posterior predictive of a fitted object whose final predictor is an estimator of skstein.
 
     Supported are skstein's classifiers and regressors, alone or inside
@@ -548,6 +548,8 @@ def predictive(estimator, X, *, effects=None):
     X : array-like of shape (n, n_features)
         What ``estimator.predict`` takes. It passes through the transformers of pipelines at once;
         everything else waits for a method of the result.
+    offset : array-like of shape (n,), default=None
+        Added to the linear predictor of each row; for a linear model that was fitted with one.
     effects : {"group", "population"}, default=None
         Of a linear model with ``random_effects``: whether a row has the effects of its group, as
         for None, or none.
@@ -562,9 +564,10 @@ def predictive(estimator, X, *, effects=None):
     Raises
     ------
     TypeError
-        If there is no estimator of skstein inside, or ``effects`` is given for one without any.
+        If there is no estimator of skstein inside, or one that is not a linear model is given an
+        ``offset`` or ``effects``.
     ValueError
-        If ``effects`` is another word.
+        If the offset has another length than X, or ``effects`` is another word.
     NotFittedError
         If ``estimator`` is not fitted, or is a search with ``refit=False``.
 
@@ -606,14 +609,16 @@ def predictive(estimator, X, *, effects=None):
     True
     """
     found = _reached(estimator, X)
-    if effects is not None:
-        direct = getattr(found, "direct", found)
-        if not hasattr(direct.estimator, "_with_effects"):
+    direct = getattr(found, "direct", found)
+    given = {"offset": offset, "effects": effects}
+    for name, value in given.items():
+        if value is None:
+            continue
+        if not hasattr(direct.estimator, f"_with_{name}"):
             raise TypeError(
-                f"effects={effects!r} is for linear models, {type(direct.estimator).__name__} has "
-                "no random effects."
+                f"{name} is for linear models; {type(direct.estimator).__name__} is not one."
             )
-        direct.estimator = direct.estimator._with_effects(effects)
+        direct.estimator = getattr(direct.estimator, f"_with_{name}")(direct.X, value)
     return found
 
 

@@ -137,6 +137,16 @@ def test_streams_take_offsets():
         stream.partial_fit(X, y)
 
 
+def test_an_array_goes_to_the_predictive_of_a_pipeline():
+    X, offset, y = rows(BayesianPoissonRegression)
+    reg = make_pipeline(StandardScaler(), BayesianPoissonRegression("laplace", random_state=0))
+    reg.fit(X, y, bayesianpoissonregression__offset=offset)
+    direct = reg[-1].predict_interval(reg[:-1].transform(X), offset=offset)
+    assert_array_equal(predictive(reg, X, offset=offset).interval(), direct)
+    with pytest.raises(ValueError, match="one number a row"):
+        predictive(reg, X, offset=offset[:5])
+
+
 def test_a_column_goes_through_pipelines_searches_and_displays():
     pytest.importorskip("matplotlib").use("agg")
     X, offset, y = rows(BayesianPoissonRegression)

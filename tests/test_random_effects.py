@@ -345,7 +345,7 @@ def test_further_refusals(fitted, sites):
     with pytest.raises(ValueError, match="mixes text and other values"):
         BayesianLinearRegression(random_effects=[1]).fit([[0.0, "a"], [1.0, 2]] * 5, y[:10])
     network = BayesianMLPRegressor((2,), n_networks=2, max_iter=2, random_state=0)
-    with pytest.raises(TypeError, match="has no random effects"), np.errstate(all="ignore"):
+    with pytest.raises(TypeError, match="effects is for linear models"), np.errstate(all="ignore"):
         predictive(network.fit(X[["x"]], y), X[["x"]], effects="population")
 
 

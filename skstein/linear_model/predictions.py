@@ -46,9 +46,9 @@ def _with_keywords(method):
     @wraps(method)
     def predicted(self, X, *args, offset=None, effects=_LEVELS[0], **kwargs):
         if offset is not None:
-            self = self._at_offset(X, offset)
+            self = self._with_offset(X, offset)
         if effects != _LEVELS[0]:
-            self = self._with_effects(effects)
+            self = self._with_effects(X, effects)
         return method(self, X, *args, **kwargs)
 
     own = signature(method)
@@ -74,7 +74,7 @@ class LinearPredictions(PredictsOutcomes):
                 setattr(cls, name, _with_keywords(method))
         super().__init_subclass__(**kwargs)
 
-    def _at_offset(self, X, offset):
+    def _with_offset(self, X, offset):
         """The same estimator, which predicts rows with this offset."""
         check_is_fitted(self)
         if self._scaling.offset_column is not None:
@@ -85,7 +85,7 @@ class LinearPredictions(PredictsOutcomes):
         twin._offset = check_offset(offset, X.shape[0] if hasattr(X, "shape") else len(X))
         return twin
 
-    def _with_effects(self, effects):
+    def _with_effects(self, X, effects):
         """The same estimator, whose predictions have the effects of groups, or none."""
         if effects not in _LEVELS:
             raise ValueError(f'effects must be "group" or "population", got {effects!r}.')
