@@ -47,6 +47,7 @@ _MOST_MAPS = 3  # one in the other
 _LEAST_GAIN = 0.02  # nats of a draw, for a further map
 _MAX_RHAT = 1.05  # of the draws after the map
 _LEAST_ESS = 400
+_N_DENSITIES = 500  # of draws, which a mean of log densities takes
 
 
 @dataclass
@@ -61,11 +62,16 @@ class Pilot:
         The smallest effective sample size of a coordinate.
     rhat : float
         The largest split R-hat of a coordinate.
+    density_shift : float
+        By how much the mean log density of particles that were set right exceeds that of the draws,
+        in standard deviations of the latter: margins can be set right one by one, and the joint
+        distribution be wrong.
     """
 
     draws: np.ndarray
     ess: float
     rhat: float
+    density_shift: float = 0.0
 
     @property
     def mixed(self):
@@ -88,6 +94,8 @@ class Pilot:
             points[order[:, j], j] = np.interp(levels[:, j], known, margin)
         value = target.log_density(points)
         if np.isfinite(value).all():
+            of_draws = target.log_density(self.draws[:: max(1, len(self.draws) // _N_DENSITIES)])
+            self.density_shift = float((weights @ value - of_draws.mean()) / of_draws.std())
             posterior.particles, posterior.log_densities, posterior.scores = points, value, None
         return posterior
 

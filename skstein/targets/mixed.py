@@ -158,6 +158,9 @@ class MixedTarget(Target):
     ('intercept', 'x0', 'log_sigma2', 'log_sd[county]', 'county[a]', 'county[b]')
     """
 
+    # A standard deviation that may be 0 leans, and particles at the start do not see how far.
+    judged_by_chains = True
+
     def __init__(self, regression: RegressionTarget, groupings, prior=None):
         self.regression, self.n_rows = regression, regression.n_rows
         k = self._n_outputs = regression.n_outputs
