@@ -33,7 +33,7 @@ def location_and_scale(X, sample_weight):
     if sparse.issparse(X):
         mean, variance = _sparse_moments(X, sample_weight, total)
     else:
-        pivot = X[0]
+        pivot = X[0].astype(np.float64)
         mean = pivot + _weighted_sum(X, sample_weight, lambda rows: rows - pivot) / total
         variance = _weighted_sum(X, sample_weight, lambda rows: np.square(rows - mean)) / total
     scale = np.sqrt(variance)

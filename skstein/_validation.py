@@ -135,7 +135,7 @@ def check_magnitude(values, name, smallest=SMALLEST):
         least, most = min_max_axis(table, axis=0)
     else:
         least, most = table.min(axis=0), table.max(axis=0)
-    sizes = np.maximum(most, -least)
+    sizes = np.maximum(most, -least).astype(float)
     wrong = sizes[~((sizes <= LARGEST) & ((sizes >= smallest) | (sizes == 0.0)))]
     if len(wrong):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Sparse features against the same ones made dense: products, fits, predictions, and memory."""
+"""Sparse features, and dense ones left as they are, against a dense copy: products, fits, memory."""
 
 import math
 import tracemalloc
@@ -68,14 +68,14 @@ LAYOUTS = {
 
 
 def designs(X, fit_intercept, rng, center=False, scale=False):
-    """Dense design, sparse design, and the matrix that they stand for."""
+    """Dense, folded and sparse design, and the matrix that they stand for."""
     center = rng.normal(size=X.shape[1]) if center else None
     scale = rng.uniform(0.5, 2.0, size=X.shape[1]) if scale else None
     A = (X - (0.0 if center is None else center)) / (1.0 if scale is None else scale)
     if fit_intercept:
         A = np.column_stack([np.ones(len(A)), A])
-    both = [make_design(kind, fit_intercept, center, scale) for kind in (X, csr(X))]
-    return both, A
+    every = [make_design(kind, fit_intercept, center, scale) for kind in (X, csr(X))]
+    return [*every, make_design(X, fit_intercept, center, scale, copied_up_to=0)], A
 
 
 def csr(X):
@@ -91,11 +91,11 @@ def test_products_are_those_of_the_matrix(fit_intercept, layout, rows, rng):
     X = features(rng)
     if rows == "index":
         rows = rng.permutation(len(X))[:17]
-    both, A = designs(X, fit_intercept, rng, **layout)
+    every, A = designs(X, fit_intercept, rng, **layout)
     part = A[rows]
     theta = rng.normal(size=(5, A.shape[1]))
     residual, weights = rng.normal(size=(5, len(part))), rng.uniform(0.1, 2.0, size=len(part))
-    for design in both:
+    for design in every:
         assert design.shape == A.shape
         predictor, pull = design.predictor(theta, rows), design.pull(residual, rows)
         gram, diagonal = design.gram(weights, rows), design.gram_diagonal(weights, rows)
@@ -110,12 +110,30 @@ def test_products_are_those_of_the_matrix(fit_intercept, layout, rows, rng):
 
 def test_weights_of_either_sign_are_summed(rng):
     """The curvature of two classes of a softmax is negative."""
-    both, A = designs(features(rng), True, rng, center=True, scale=True)
+    every, A = designs(features(rng), True, rng, center=True, scale=True)
     weights = rng.normal(size=len(A))
     expected = A.T @ (weights[:, None] * A)
-    for design in both:
+    for design in every:
         gram = design.gram(weights, slice(None))
         assert_allclose(gram, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("far", [1.0, 1e8])
+def test_single_precision_is_kept_and_summed_in_double(far, rng):
+    """Also far from 0, where centring in the coefficients would lose all digits."""
+    X = (far + features(rng)).astype(np.float32)
+    center, scale = X.astype(float).mean(axis=0), X.std(axis=0, dtype=float)
+    scale[scale == 0.0] = 1.0
+    theta, residual = rng.normal(size=(5, 5)), rng.normal(size=(5, len(X)))
+    copied = make_design(X, center=center, scale=scale)
+    folded = make_design(X, center=center, scale=scale, copied_up_to=0)
+    assert folded._X is X
+    every = slice(None)
+    predictor, pulled = copied.predictor(theta, every), copied.pull(residual, every)
+    assert_allclose(folded.predictor(theta, every), predictor, rtol=1e-9, atol=1e-9)
+    assert_allclose(folded.pull(residual, every), pulled, rtol=1e-9, atol=1e-9)
+    few = folded.take(np.arange(3))
+    assert_allclose(few.predictor(theta, every), predictor[:, :3], rtol=1e-9, atol=1e-9)
 
 
 TARGETS = {

@@ -33,8 +33,9 @@ class Progress:
         Where the callback has ended the run before its time; empty if it has not.
     """
 
-    def __init__(self, name, callback):
-        self._name, self._callback = name, callback
+    def __init__(self, engine, callback):
+        self._name, self._callback = engine.name, callback
+        self._n_particles = getattr(engine, "n_particles", None)
         self._stage = "in the search for the mode"
         self.cut_short = ""
 
@@ -56,6 +57,11 @@ class Progress:
     def __exit__(self, kind, error, traceback):
         if isinstance(error, NotANumber):
             error.args = (f"{error} ({self._stage}).",)
+        elif isinstance(error, MemoryError) and self._n_particles is not None:
+            raise MemoryError(
+                f"out of memory {self._stage}, with n_particles={self._n_particles!r} ({error}); "
+                "use fewer particles, or give scikit-learn a smaller working_memory."
+            ) from error
         elif isinstance(error, LinAlgError):
             raise FloatingPointError(
                 f"a matrix is singular {self._stage} ({error}); bring features and weights to "
@@ -131,7 +137,7 @@ def run_engine(
     target, engine: Engine, *, init=None, random_state=None, n_jobs=None, callback=None
 ) -> ParticlePosterior:
     """As `infer`, by an engine that is the caller's own: what the run sets on it stays there."""
-    progress = Progress(engine.name, callback)
+    progress = Progress(engine, callback)
     with make_map(n_jobs) as map:
         posterior = approximate(target, engine, as_generator(random_state), map, progress, init)
     problem = ""

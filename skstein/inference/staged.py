@@ -222,7 +222,7 @@ class Trained(Engine):
             part = rng.spawn(1)[0]
 
             def run(callback):
-                return approximate(plane, engine, part, map, Progress(engine.name, callback))
+                return approximate(plane, engine, part, map, Progress(engine, callback))
 
             return run, plane.forward, None
         if not works_in_scaled_weights(engine, target):

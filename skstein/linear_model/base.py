@@ -123,13 +123,15 @@ class BayesianLinearModel(BayesianEstimator):
         return tags
 
     def _validated(self, X, y, further):
-        """X in float64, dense or CSR with one entry a place, and y as it is."""
+        """X in double or single precision, dense or CSR with one entry a place; y as it is."""
         if self.random_effects is not None:
             X, y = random_effects.read(self, X, y, reset=True)
             check_magnitude(X[:, self._effects.common], "X")
             return X, y
         self._effects = None
-        X, y = validate_data(self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr")
+        X, y = validate_data(
+            self, X, y, reset=not further, dtype=(np.float64, np.float32), accept_sparse="csr"
+        )
         if sparse.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
@@ -138,47 +140,60 @@ class BayesianLinearModel(BayesianEstimator):
 
     def _fit(self, X, y, sample_weight, stream=False, classes=None, offset=None):
         """Find the posterior; in a stream, go on from that of the rows before."""
-        given = X, y, sample_weight, offset
         self._refuse_beside_effects(stream)
         further = stream and hasattr(self, "posterior_")
+        # What was read from X goes with the frame of the call: a target keeps what it needs.
+        target, to_original, scaling = self._posed(
+            X, y, sample_weight, offset, stream, further, classes
+        )
+        learn = self._update if further else self._infer
+        return learn(target, to_original, X, y, sample_weight, offset, _scaling=scaling)
+
+    def _posed(self, X, y, sample_weight, given_offset, stream, further, classes):
+        """The target, the map from its coordinates to original units, and the scaling."""
         X, y = self._validated(X, y, further)
         y = self._checked(y)
         weights = check_sample_weight(sample_weight, X, may_be_zero=further)
-        X, offset, column = self._split_offset(X, offset)
-        X, y, sample_weight, offset = drop_weightless(X, y, weights, offset)
+        X, offset, column = self._split_offset(X, given_offset)
+        n_given = len(weights)
+        X, y, weights, offset = drop_weightless(X, y, weights, offset)
+        table = None
         if self._effects is not None:
             table = self._effects.keep_seen(X)
             X = table[:, self._effects.common]
-        y, sample_weight, problem = self._prepared(y, sample_weight, classes)
+        y, weights, problem = self._prepared(y, weights, classes)
         outcome = self._outcome
         if outcome.location_scale:
             y = y - offset
-        elif outcome.n_predictors > 1 and offset.any():
-            raise ValueError(
-                "offset is added to one linear predictor, and these classes have "
-                f"{outcome.n_predictors}: leave it out, or tell two classes apart."
-            )
-        scaling = self._find_scaling(further, X, y, sample_weight, offset)
-        where = {"offset_column": column, "offset_given": given[3] is not None}
+        self._check_offset(offset.any())
+        scaling = self._find_scaling(further, X, y, weights, offset)
+        where = {"offset_column": column, "offset_given": given_offset is not None}
         if further and where != {name: getattr(scaling, name) for name in where}:
             raise ValueError(
                 "offset must come in the way in which it came with the rows before, or not at all "
                 "if it did not; or begin anew with fit."
             )
         scaling = replace(scaling, **where)
-        options = self._target_options(scaling, sample_weight)
+        options = self._target_options(scaling, weights)
         if outcome.location_scale:
             y = (y - scaling.y_center) / scaling.y_scale
         elif scaling.y_center or offset.any():
             options["offset"] = offset + scaling.y_center
+        regression = self._make_target(X, y, options)
+        target, to_original = self._assembled(regression, scaling, stream, table)
+        target.n_weightless = n_given - len(y)
+        if stream and not further:
+            self._begins_stream(X, regression.dim, problem)
+        return target, to_original, scaling
+
+    def _assembled(self, regression, scaling, stream=False, table=None):
+        """A regression with what else the parameters ask for, and the map to original units."""
         prior = self._resolved_prior(stream)
-        target = self._with_factors(self._make_target(X, y, options))
+        target = self._with_factors(regression)
         if self._effects is not None:
             of_effects = resolve_deviation_prior(self.effects_prior)
             factors = [factor for factor, _ in self._units(scaling)]
             target = self._effects.target(target, table, scaling, of_effects, factors)
-        if stream and not further:
-            self._begins_stream(X, target.dim, problem)
         target, to_original = informed(
             target,
             prior,
@@ -190,9 +205,15 @@ class BayesianLinearModel(BayesianEstimator):
             scaling.half_scale = half_scale(target)
         if signs.any():
             target, to_original = with_signs(target, to_original, signs, scaling.half_scale)
-        target.n_weightless = len(weights) - target.n_rows
-        learn = self._update if further else self._infer
-        return learn(target, to_original, *given, _scaling=scaling)
+        return target, to_original
+
+    def _check_offset(self, used):
+        k = self._outcome.n_predictors
+        if used and k > 1 and not self._outcome.location_scale:
+            raise ValueError(
+                "offset is added to one linear predictor, and these classes have "
+                f"{k}: leave it out, or tell two classes apart."
+            )
 
     def _refuse_beside_effects(self, stream):
         """Refuse what random effects do not go together with."""

@@ -1,8 +1,9 @@
 """The design matrix of a regression: products with it, and nothing else.
 
 One class a storage; every sum over rows that a regression needs goes through these products.
-Both stand for the same matrix, ``[1, (X - center) / scale]``, the column of ones only when there
-is an intercept.
+All stand for the same matrix, ``[1, (X - center) / scale]``, the column of ones only when there is
+an intercept. A dense matrix is made once if it is small. A large one stays as it is, a memory map
+or of single precision, and standardising is left to the coefficients.
 """
 
 import copy
@@ -10,8 +11,13 @@ import copy
 import numpy as np
 import scipy.sparse
 
+# Up to here a copy is no burden, and a little faster.
+_COPIED_UP_TO = 2**28  # bytes
+_KEPT_UP_TO = 2**22
+_FAR = 1e4  # standard deviations from 0, from where on centring in the coefficients loses digits
 
-def make_design(X, fit_intercept=True, center=None, scale=None):
+
+def make_design(X, fit_intercept=True, center=None, scale=None, copied_up_to=_COPIED_UP_TO):
     """The design of dense or sparse features.
 
     Parameters
@@ -21,23 +27,58 @@ def make_design(X, fit_intercept=True, center=None, scale=None):
         Whether a column of ones stands first.
     center, scale : array-like of shape (p,), default=None
         The features are taken as ``(X - center) / scale``.
+    copied_up_to : int, default=2**28
+        Size in bytes of a dense copy up to which one is made.
 
     Returns
     -------
-    DenseDesign or SparseDesign
+    DenseDesign, FoldedDesign or SparseDesign
     """
     sparse = scipy.sparse.issparse(X)
     if not sparse:
-        X = np.asarray(X, dtype=float)
+        X = np.asarray(X)
+        X = X if X.dtype in (np.float64, np.float32) else X.astype(float)
     if X.ndim != 2:
         raise ValueError(f"X must have shape (n, p), got {X.shape}.")
     p = X.shape[1]
     center = np.zeros(p) if center is None else np.asarray(center, dtype=float)
     scale = np.ones(p) if scale is None else np.asarray(scale, dtype=float)
-    return (SparseDesign if sparse else DenseDesign)(X, bool(fit_intercept), center, scale)
+    design = SparseDesign if sparse else DenseDesign
+    if not sparse and 8 * X.shape[0] * (p + bool(fit_intercept)) > copied_up_to:
+        design = FoldedDesign
+    return design(X, bool(fit_intercept), center, scale)
 
 
-class DenseDesign:
+def _standardised(X, fit_intercept, center, scale):
+    """``[1, (X - center) / scale]`` in double precision."""
+    columns = np.empty((len(X), X.shape[1] + fit_intercept))
+    columns[:, :fit_intercept] = 1.0
+    body = columns[:, fit_intercept:]
+    np.subtract(X, center, out=body)
+    body /= scale
+    return columns
+
+
+def _gram(columns, weights):
+    if (weights >= 0.0).all():  # then BLAS computes one triangle only
+        half = np.sqrt(weights)[:, None] * columns
+        return half.T @ half
+    return columns.T @ (weights[:, None] * columns)
+
+
+class _Aligned:
+    """What lies at odd addresses once it is unpickled is moved, or products have other bits."""
+
+    def __setstate__(self, state):
+        vars(self).update({name: aligned(value) for name, value in state.items()})
+
+
+def aligned(value):
+    """An array at an address that suits it; anything else as it is."""
+    return np.require(value, requirements="A") if isinstance(value, np.ndarray) else value
+
+
+class DenseDesign(_Aligned):
     """Standardised features with an intercept column, in one dense array.
 
     Attributes
@@ -48,12 +89,7 @@ class DenseDesign:
     """
 
     def __init__(self, X, fit_intercept, center, scale):
-        n, p = X.shape
-        self._columns = np.empty((n, p + fit_intercept))
-        self._columns[:, :fit_intercept] = 1.0
-        body = self._columns[:, fit_intercept:]
-        np.subtract(X, center, out=body)
-        body /= scale
+        self._columns = _standardised(X, fit_intercept, center, scale)
         self.shape = self._columns.shape
         self.bytes_per_row = self._columns.strides[0]
 
@@ -74,24 +110,78 @@ class DenseDesign:
 
     def gram(self, weights, rows):
         """Sum over rows of ``weights`` times the outer product of the row: shape (k, k)."""
-        columns = self._columns[rows]
-        if (weights >= 0.0).all():  # then BLAS computes one triangle only
-            half = np.sqrt(weights)[:, None] * columns
-            return half.T @ half
-        return columns.T @ (weights[:, None] * columns)
+        return _gram(self._columns[rows], weights)
 
     def gram_diagonal(self, weights, rows):
         """The diagonal of `gram`, shape (k,)."""
         return weights @ np.square(self._columns[rows])
 
 
-class SparseDesign:
+class FoldedDesign(_Aligned):
+    """The same of features that stay as they are, in a file or in single precision.
+
+    Products are with a copy of a block's rows, beside a column of ones. Scales are folded into the
+    coefficients, and centres too, unless digits would be lost: then they are taken off the rows.
+    """
+
+    def __init__(self, X, fit_intercept, center, scale):
+        self._X, self._how = X, (fit_intercept, center, scale)
+        self._intercept, self._inverse = int(fit_intercept), 1.0 / scale
+        far = np.abs(center / scale).max(initial=0.0) > _FAR
+        self._pivot = center if far else None
+        self._shift = np.zeros_like(center) if far else center / scale
+        self.shape = (X.shape[0], X.shape[1] + fit_intercept)
+        self.bytes_per_row = 8 * self.shape[1]
+        self._last: tuple = (None, None)  # a gradient needs a block twice, one after the other
+
+    def __getstate__(self):
+        return {**vars(self), "_last": (None, None)}
+
+    def take(self, rows):
+        """The design of some of the rows."""
+        return make_design(self._X[rows], *self._how)
+
+    def _of(self, rows):
+        last, columns = self._last
+        if columns is None or rows is not last:
+            X = self._X[rows]
+            columns = np.empty((len(X), X.shape[1] + 1))
+            columns[:, 0] = 1.0
+            columns[:, 1:] = X if self._pivot is None else X - self._pivot
+            if columns.nbytes <= _KEPT_UP_TO:
+                self._last = rows, columns
+        return columns
+
+    def predictor(self, theta, rows):
+        """``theta`` (m, k) times the rows' columns: shape (m, len(rows))."""
+        coef = theta[:, self._intercept :]
+        constant = theta[:, : self._intercept].sum(axis=1) - coef @ self._shift
+        return np.column_stack([constant, coef * self._inverse]) @ self._of(rows).T
+
+    def pull(self, residual, rows):
+        """``residual`` (m, len(rows)) summed against the rows: shape (m, k)."""
+        pulled = residual @ self._of(rows)
+        pulled[:, 1:] *= self._inverse
+        pulled[:, 1:] -= pulled[:, :1] * self._shift
+        return pulled[:, 1 - self._intercept :]
+
+    def gram(self, weights, rows):
+        """Sum over rows of ``weights`` times the outer product of the row: shape (k, k)."""
+        return _gram(_standardised(self._X[rows], *self._how), weights)
+
+    def gram_diagonal(self, weights, rows):
+        """The diagonal of `gram`, shape (k,)."""
+        return weights @ np.square(_standardised(self._X[rows], *self._how))
+
+
+class SparseDesign(_Aligned):
     """Sparse features, centred implicitly: ``X @ (w / s) - mu . (w / s)``, never densified."""
 
     bytes_per_row = 0  # each product copies the block anyway: the fewer blocks, the better
 
     def __init__(self, X, fit_intercept, center, scale):
-        self._X = scipy.sparse.csr_array(X, dtype=float)
+        dtype = np.float32 if X.dtype == np.float32 else float  # products are double all the same
+        self._X = scipy.sparse.csr_array(X, dtype=dtype)
         self._intercept = int(fit_intercept)
         self._center, self._scale, self._shift = center, scale, center / scale
         self.shape = (X.shape[0], X.shape[1] + self._intercept)

@@ -14,7 +14,7 @@ from ..priors import Normal
 from ..priors.noise import JointPrior
 from ..protocols import Observed
 from .base import Target, as_names
-from .design import make_design
+from .design import aligned, make_design
 
 
 class RegressionTarget(Target):
@@ -78,7 +78,9 @@ class RegressionTarget(Target):
         self.n_rows, self.n_columns = self.design.shape
         self.y = np.asarray(y)
         self.weights = (
-            np.ones(self.n_rows) if sample_weight is None else np.asarray(sample_weight, float)
+            np.broadcast_to(1.0, self.n_rows)
+            if sample_weight is None
+            else np.asarray(sample_weight, float)
         )
         self.offset = None if offset is None else np.asarray(offset, dtype=float)
         by_row = {"y": self.y, "sample_weight": self.weights, "offset": self.offset}
@@ -111,6 +113,9 @@ class RegressionTarget(Target):
         self.class_names = as_names(class_names, self.n_outputs, "class_names")
         self._n_coef = self.n_outputs * self.n_columns
         self.dim = self._n_coef + len(outcome.extra)
+
+    def __setstate__(self, state):
+        vars(self).update({name: aligned(value) for name, value in state.items()})
 
     @property
     def names(self):
@@ -310,7 +315,7 @@ class RegressionTarget(Target):
         if rows is None:
             hessian = self._information(theta)
         else:
-            hessian = self.take(rows)._information(theta) * (len(self.y) / len(rows))
+            hessian = self.take(rows)._information(theta) * (self.n_rows / len(rows))
         hessian[: self._n_coef, : self._n_coef] += self._prior_precision(theta)
         return self._with_extra_curvature(hessian, theta)
 
