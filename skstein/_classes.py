@@ -71,11 +71,10 @@ def class_codes(y, classes, name):
             f"{name} needs at least two classes in y, among the samples of positive weight; got "
             f"only one class: {classes.tolist()[0]!r}."
         )
-    present, codes = np.unique(y, return_inverse=True)
-    unknown = np.setdiff1d(present, classes)
+    unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise ValueError(f"y holds classes that are not in classes: {unknown.tolist()}.")
-    return np.searchsorted(classes, present)[codes]
+    return np.searchsorted(classes, y)
 
 
 def declared_order(categories, y):

@@ -28,14 +28,29 @@ def location_and_scale(X, sample_weight):
     variance; a standard deviation that rounding of the values explains counts as none.
     """
     # Weights count in proportion to each other, and tiny ones would underflow in products.
-    sample_weight = sample_weight / sample_weight.max()
+    return location_and_scale_of([moments(X, sample_weight / sample_weight.max())])
+
+
+def moments(X, sample_weight):
+    """Total weight, and weighted mean and variance of each column."""
     total = sample_weight.sum()
     if sparse.issparse(X):
-        mean, variance = _sparse_moments(X, sample_weight, total)
-    else:
-        pivot = X[0].astype(np.float64)
-        mean = pivot + _weighted_sum(X, sample_weight, lambda rows: rows - pivot) / total
-        variance = _weighted_sum(X, sample_weight, lambda rows: np.square(rows - mean)) / total
+        return total, *_sparse_moments(X, sample_weight, total)
+    pivot = X[0].astype(np.float64)
+    mean = pivot + _weighted_sum(X, sample_weight, lambda rows: rows - pivot) / total
+    variance = _weighted_sum(X, sample_weight, lambda rows: np.square(rows - mean)) / total
+    return total, mean, variance
+
+
+def location_and_scale_of(parts):
+    """As `location_and_scale`, from the `moments` of parts of the rows, one after the other."""
+    total, mean, variance = parts[0]
+    for weight, other, within in parts[1:]:
+        share = weight / (total + weight)
+        apart = other - mean
+        mean = mean + share * apart  # the same number where both are
+        variance = variance + share * (within - variance + (1.0 - share) * apart**2)
+        total += weight
     scale = np.sqrt(variance)
     return mean, np.where(scale > 16.0 * _EPS * np.abs(mean), scale, 1.0)
 

@@ -111,6 +111,18 @@ def make_map(n_jobs=None):
     return _Map(n_jobs)
 
 
+class OneByOne(AbstractContextManager):
+    """A map that runs pieces here, one after the other, for work that is spread already."""
+
+    whole = True  # so that what could be one piece should be
+
+    def __call__(self, function, *iterables):
+        return [_held(function, *args) for args in zip(*iterables, strict=True)]
+
+    def __exit__(self, *error):
+        pass
+
+
 class _Map(AbstractContextManager):
     def __init__(self, n_jobs):
         # Memory-mapped arguments would be deleted between the calls of one run.

@@ -77,10 +77,15 @@ def columns_of(X, which):
     return _safe_indexing(X, which, axis=1)
 
 
+def is_dask(values):
+    """Whether something is a Dask collection, which is told without importing Dask."""
+    graph = getattr(values, "__dask_graph__", None)
+    return graph is not None and graph() is not None  # of xarray, None says that it is in memory
+
+
 def refuse_dask(values, name):
     """Refuse a Dask collection by name."""
-    graph = getattr(values, "__dask_graph__", None)
-    if graph is not None and graph() is not None:  # of xarray, None says that it is in memory
+    if is_dask(values):
         raise TypeError(
             f"{name} is a Dask collection, which skstein does not take: give {name}.compute() if "
             "it fits in memory, and for predictions use X.map_blocks(estimator.predict)."

@@ -7,7 +7,7 @@ coordinates an engine works in, runs the engine there, brings the particles back
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from .._parallel import make_map, one_thread
+from .._parallel import OneByOne, make_map, one_thread
 from .._probe import FEW, Probe
 from .._random import as_generator
 from .._validation import about
@@ -138,7 +138,7 @@ def run_engine(
 ) -> ParticlePosterior:
     """As `infer`, by an engine that is the caller's own: what the run sets on it stays there."""
     progress = Progress(engine, callback)
-    with make_map(n_jobs) as map:
+    with OneByOne() if getattr(target, "in_shards", False) else make_map(n_jobs) as map:
         posterior = approximate(target, engine, as_generator(random_state), map, progress, init)
     problem = ""
     if not posterior.converged:

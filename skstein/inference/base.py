@@ -242,7 +242,7 @@ def in_chunks(map, function, theta, n_rows):
     """
     work = theta.size * (n_rows or 1)
     # Two to five milliseconds: a dispatch costs a tenth of one, and a cut in four a few per cent.
-    if work < 1e7 or len(theta) < 64:
+    if work < 1e7 or len(theta) < 64 or getattr(map, "whole", False):
         return function(theta)
     pieces = np.array_split(theta, 4)
     results = list(map(function, pieces))

@@ -7,12 +7,14 @@ whatever an estimator reports or predicts is in the units of the data it was giv
 
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
+from .. import shards
 from .._columns import constant_columns, drop_weightless, location_and_scale
 from .._estimator import BayesianEstimator
 from .._validation import (
@@ -32,6 +34,7 @@ from ..priors import (
 )
 from ..targets import Affine, Chain, HierarchicalTarget, RegressionTarget, Within
 from . import effects as random_effects
+from . import sharded as by_shards
 from ._knowledge import half_scale, informed, signs_of, with_signs
 from .offset import check_offset, offset_column, split
 
@@ -59,6 +62,12 @@ class _Scaling:
     @property
     def standardize(self):
         return self.scale is not None
+
+    def of_outcomes(self, outcome, y, offset):
+        """Outcomes as a target has them, and what is added to its predictor; None for nothing."""
+        if outcome.location_scale:
+            return (y - self.y_center) / self.y_scale, None
+        return y, offset + self.y_center if self.y_center or offset.any() else None
 
 
 def takes_further_rows(estimator):
@@ -138,14 +147,34 @@ class BayesianLinearModel(BayesianEstimator):
         check_magnitude(X, "X")
         return X, y
 
+    def _begins(self, y, further):
+        """Take down what y says of itself before its values are read."""
+
+    # Below, a subclass says what fits find out about outcomes, in memory or shard by shard.
+
+    @staticmethod
+    def _survey(y, sample_weight):
+        """The values of y that count, and a number for each that adds up over rows."""
+        raise NotImplementedError("_survey() is not defined.")
+
+    def _encoder(self, present, totals, classes):
+        """What turns outcomes and weights into those of a target, and what is poor about them.
+
+        Of the first rows of a stream, that is; ``present`` and ``totals`` are a survey of all rows.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define _encoder().")
+
     def _fit(self, X, y, sample_weight, stream=False, classes=None, offset=None):
         """Find the posterior; in a stream, go on from that of the rows before."""
         self._refuse_beside_effects(stream)
         further = stream and hasattr(self, "posterior_")
-        # What was read from X goes with the frame of the call: a target keeps what it needs.
-        target, to_original, scaling = self._posed(
-            X, y, sample_weight, offset, stream, further, classes
-        )
+        self._begins(shards.header(y) if shards.is_collection(y) else y, further)
+        if shards.is_collection(X) or shards.is_collection(y):
+            posed = by_shards.posed(self, X, y, sample_weight, offset, stream)
+        else:
+            # What was read from X goes with the call: a target keeps what it needs of it.
+            posed = self._posed(X, y, sample_weight, offset, stream, further, classes)
+        target, to_original, scaling = posed
         learn = self._update if further else self._infer
         return learn(target, to_original, X, y, sample_weight, offset, _scaling=scaling)
 
@@ -161,12 +190,13 @@ class BayesianLinearModel(BayesianEstimator):
         if self._effects is not None:
             table = self._effects.keep_seen(X)
             X = table[:, self._effects.common]
-        y, weights, problem = self._prepared(y, weights, classes)
-        outcome = self._outcome
-        if outcome.location_scale:
+        encode, problem = self._encoder(*self._survey(y, weights), classes)
+        y, weights = encode(y, weights)
+        if self._outcome.location_scale:
             y = y - offset
         self._check_offset(offset.any())
-        scaling = self._find_scaling(further, X, y, weights, offset)
+        moments = partial(location_and_scale, X, weights)
+        scaling = self._find_scaling(further, moments, y, weights, offset)
         where = {"offset_column": column, "offset_given": given_offset is not None}
         if further and where != {name: getattr(scaling, name) for name in where}:
             raise ValueError(
@@ -174,17 +204,17 @@ class BayesianLinearModel(BayesianEstimator):
                 "if it did not; or begin anew with fit."
             )
         scaling = replace(scaling, **where)
-        options = self._target_options(scaling, weights)
-        if outcome.location_scale:
-            y = (y - scaling.y_center) / scaling.y_scale
-        elif scaling.y_center or offset.any():
-            options["offset"] = offset + scaling.y_center
-        regression = self._make_target(X, y, options)
+        regression = self._regression(X, y, weights, offset, scaling)
         target, to_original = self._assembled(regression, scaling, stream, table)
         target.n_weightless = n_given - len(y)
         if stream and not further:
             self._begins_stream(X, regression.dim, problem)
         return target, to_original, scaling
+
+    def _regression(self, X, y, weights, offset, scaling):
+        options = self._target_options(scaling, weights)
+        y, options["offset"] = scaling.of_outcomes(self._outcome, y, offset)
+        return self._make_target(X, y, options)
 
     def _assembled(self, regression, scaling, stream=False, table=None):
         """A regression with what else the parameters ask for, and the map to original units."""
@@ -235,20 +265,26 @@ class BayesianLinearModel(BayesianEstimator):
 
     def _split_offset(self, X, offset):
         """The features of X, the offset (n,) of the rows, and which column of X it is, if any."""
-        names = getattr(self, "feature_names_in_", None)
-        column = offset_column(self.offset, names, X.shape[1])
+        column = self._offset_column(offset)
         if column is None:
             offset = check_offset(offset, X.shape[0])
             return X, np.zeros(X.shape[0]) if offset is None else offset, None
-        if offset is not None:
-            raise ValueError(f"offset={self.offset!r} is a column of X: give no other beside X.")
         return *split(X, column), column
+
+    def _offset_column(self, offset):
+        names = getattr(self, "feature_names_in_", None)
+        column = offset_column(self.offset, names, self.n_features_in_)
+        if column is not None and offset is not None:
+            raise ValueError(f"offset={self.offset!r} is a column of X: give no other beside X.")
+        return column
 
     def _make_target(self, X, y, options):
         return RegressionTarget(self._outcome, X, y, **options)
 
-    def _find_scaling(self, further, X, y, sample_weight, offset):
+    def _find_scaling(self, further, moments, y, sample_weight, offset):
         """How features and outcome are standardised; ``further`` rows as the first.
+
+        ``moments()`` are means and standard deviations of the features.
 
         Raises
         ------
@@ -266,7 +302,7 @@ class BayesianLinearModel(BayesianEstimator):
             return self._scaling
         if not self.standardize:
             return _Scaling(self.fit_intercept)
-        scaling = _Scaling(self.fit_intercept, *location_and_scale(X, sample_weight))
+        scaling = _Scaling(self.fit_intercept, *moments())
         if self._outcome.location_scale:
             (y_mean,), (scaling.y_scale,) = location_and_scale(y[:, None], sample_weight)
             scaling.y_center = y_mean

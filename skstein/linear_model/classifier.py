@@ -1,6 +1,7 @@
 """Linear models of classes, whatever links them."""
 
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -119,24 +120,35 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
         check_classification_targets(y)
         return y
 
-    def _prepared(self, y, sample_weight, classes):
-        """Codes and weights for the target, and what is poor about them as first of a stream."""
-        classes = np.unique(y) if classes is None else classes
-        codes = class_codes(y, classes, type(self).__name__)
+    @staticmethod
+    def _survey(y, sample_weight):
+        present = np.unique(y)
+        return present, np.bincount(np.searchsorted(present, y), sample_weight)
+
+    def _encoder(self, present, totals, classes):
+        classes = present if classes is None else classes
+        class_codes(present, classes, type(self).__name__)
         self.classes_ = classes
-        weighed = np.isin(classes, y) | (self.class_weight != "balanced")
+        weighed = np.isin(classes, present) | (self.class_weight != "balanced")
         class_weight = np.ones(len(classes))
         class_weight[weighed] = compute_class_weight(
-            self.class_weight, classes=classes[weighed], y=y, sample_weight=sample_weight
+            self.class_weight, classes=classes[weighed], y=present, sample_weight=totals
         )
         if not np.all((class_weight > 0.0) & (class_weight <= LARGEST)):
             raise ValueError(
                 f"class_weight must be positive and at most {LARGEST:g}, got {self.class_weight!r}."
             )
-        absent = np.setdiff1d(classes, y).tolist()
+        absent = np.setdiff1d(classes, present).tolist()
         problem = f"no sample of classes {absent}" if absent else ""
-        return codes, sample_weight * class_weight[codes], problem
+        return partial(_encoded, classes, class_weight), problem
 
     def _target_options(self, scaling, sample_weight):
         options = super()._target_options(scaling, sample_weight)
         return {**options, "class_names": self.classes_}
+
+
+def _encoded(classes, class_weight, y, sample_weight):
+    codes = np.searchsorted(classes, y)
+    if np.any(class_weight != 1.0):
+        sample_weight = sample_weight * class_weight[codes]
+    return codes, sample_weight

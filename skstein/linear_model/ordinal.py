@@ -172,7 +172,7 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
         tags.classifier_tags.poor_score = True  # where classes have no order, as in its checks
         return tags
 
-    def _validated(self, X, y, further):
+    def _begins(self, y, further):
         given = declared_order(self.categories, y)
         other = given is not None and further and not np.array_equal(given, self.categories_)
         if other or (further and self._outcome.link is not LINKS[self.link]):
@@ -181,13 +181,12 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
                 "back, or begin anew with fit."
             )
         self.categories_ = self.categories_ if further else given
-        return super()._validated(X, y, further)
 
-    def _prepared(self, y, sample_weight, classes):
+    def _encoder(self, present, totals, classes):
         order = self.categories_
         if order is not None:
-            classes = classes_in_order(y, classes, order)
-        prepared = super()._prepared(y, sample_weight, classes)
+            classes = classes_in_order(present, classes, order)
+        prepared = super()._encoder(present, totals, classes)
         self.categories_ = alphabetical_order(self.classes_) if order is None else order
         self._outcome = Ordinal(self.categories_, self.link, self.concentration)
         return prepared

@@ -99,13 +99,20 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
         self._outcome.check(y)
         return y
 
-    def _prepared(self, y, sample_weight, classes):
-        """Outcomes and weights for the target, and what is poor about them as first of a stream."""
-        alone = len(y) and np.ptp(y) == 0.0
-        return y, sample_weight, "one outcome alone" if alone else ""
+    @staticmethod
+    def _survey(y, sample_weight):
+        ends = np.array([y.min(), y.max()]) if len(y) else y
+        return ends, np.zeros(len(ends))
+
+    def _encoder(self, present, totals, classes):
+        return _as_it_is, "one outcome alone" if len(np.unique(present)) == 1 else ""
 
     def _summaries(self, posterior):
         summaries = {name: value[0] for name, value in super()._summaries(posterior).items()}
         for name in ("intercept_", "intercept_std_"):
             summaries[name] = float(summaries[name])
         return summaries
+
+
+def _as_it_is(y, sample_weight):
+    return y, sample_weight

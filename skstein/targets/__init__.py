@@ -17,6 +17,7 @@ from .mixed import Grouping, MixedTarget
 from .mlp import MLPTarget, Network
 from .newton import Laplace, laplace_approximation
 from .one_sided import OneSided, line_shifts
+from .sharded import over_shards
 from .smoothed_path import FactorizedTarget, SmoothedTarget
 from .stochastic_volatility import StochasticVolatilityTarget
 from .transformed import Transformed, Whitened
@@ -56,5 +57,6 @@ __all__ = [
     "Within",
     "laplace_approximation",
     "line_shifts",
+    "over_shards",
     "supports",
 ]

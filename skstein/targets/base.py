@@ -70,6 +70,8 @@ class Target:
         About which ``conditional`` is given second moments.
     symmetric_prior : bool
         Whether the prior stays the same if a coordinate of a linear predictor changes its sign.
+    in_shards : bool
+        Whether a call goes to rows elsewhere, as many as they are: then particles stay together.
     judged_by_chains : bool
         Whether engines that stay near their start are compared with chains however normal the
         density looks from there.
@@ -97,6 +99,7 @@ class Target:
     prior_location: Any = 0.0
     symmetric_prior: bool = False
     judged_by_chains: bool = False
+    in_shards: bool = False
 
     score: Any = None
     hessian: Any = None

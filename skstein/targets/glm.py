@@ -126,10 +126,31 @@ class RegressionTarget(Target):
 
     def take(self, rows):
         """The same regression on some of the rows, an index array."""
+        return self.with_rows(*self.rows_at(rows))
+
+    def rows_at(self, rows):
+        """Design, outcomes, weights and offsets of some of the rows."""
+        offset = None if self.offset is None else self.offset[rows]
+        return self.design.take(rows), self.y[rows], self.weights[rows], offset
+
+    def with_rows(self, design, y, weights, offset):
+        """The same regression on other rows, whose sums over rows are their own.
+
+        Parameters
+        ----------
+        design : DenseDesign, FoldedDesign or SparseDesign
+            Of the same columns; see `make_design`.
+        y : ndarray of shape (n,)
+        weights : ndarray of shape (n,)
+        offset : ndarray of shape (n,) or None
+
+        Returns
+        -------
+        RegressionTarget
+        """
         twin = copy.copy(self)
-        twin.design, twin.y, twin.weights = self.design.take(rows), self.y[rows], self.weights[rows]
-        twin.offset = None if self.offset is None else self.offset[rows]
-        twin.n_rows = len(twin.y)
+        twin.design, twin.y, twin.weights, twin.offset = design, y, weights, offset
+        twin._weighted, twin.n_rows = bool((weights != 1.0).any()), len(y)
         return twin
 
     @property

@@ -85,17 +85,25 @@ class LinearTarget(RegressionTarget):
     def _sum_up(self):
         """What the likelihood of all rows needs of them."""
         self._spectrum = None
-        self._total_weight = self.weights.sum()
-        self._gram = None
-        if self.n_columns <= _GRAM_UP_TO:
-            blocks = self._blocks(16 * self.dim)
-            grams = (self.design.gram(self.weights[rows], rows) for rows in blocks)
-            self._gram = sum(grams, np.zeros((self.n_columns, self.n_columns)))
+        self._gram = self._gram_of_rows() if self.n_columns <= _GRAM_UP_TO else None
         # Sums of squares are taken about a ridge solution, where they do not cancel.
         self._center = np.zeros(self.n_columns)
         self._center = self._ridge_solution()
-        _, rss, moment = self._sums(self._center[None], None)
+        self._total_weight, rss, moment = self._sums(self._center[None], None)
         self._rss, self._moment = rss[0], moment[0]
+
+    def _gram_of_rows(self, rows=None):
+        """The Gram matrix, of some of the rows scaled to all."""
+        if rows is not None:
+            return self.design.gram(self.weights[rows], rows) * (self.n_rows / len(rows))
+        blocks = self._blocks(16 * self.dim)
+        grams = (self.design.gram(self.weights[rows], rows) for rows in blocks)
+        return sum(grams, np.zeros((self.n_columns, self.n_columns)))
+
+    def _gram_diagonal_of_rows(self):
+        blocks = self._blocks(16 * self.dim)
+        grams = (self.design.gram_diagonal(self.weights[rows], rows) for rows in blocks)
+        return sum(grams, np.zeros(self.n_columns))
 
     @property
     def factors(self):
@@ -232,9 +240,7 @@ class LinearTarget(RegressionTarget):
     def hessian(self, theta, rows=None):
         """Negative Hessian of the log density (dim, dim), over ``rows`` scaled to all rows."""
         _, rss, moment = self._sufficient(theta[None], rows)
-        gram = self._gram
-        if rows is not None:
-            gram = self.design.gram(self.weights[rows], rows) * (self.n_rows / len(rows))
+        gram = self._gram if rows is None else self._gram_of_rows(rows)
         precision = math.exp(-theta[-1])
         hessian = np.empty((self.dim, self.dim))
         hessian[:-1, :-1] = precision * gram + self._prior_precision(theta)
@@ -246,8 +252,6 @@ class LinearTarget(RegressionTarget):
         """The diagonal of `hessian`, shape (dim,), with the prior's expected precision."""
         _, rss, _ = self._sufficient(theta[None], None)
         precision = math.exp(-theta[-1])
-        blocks = self._blocks(16 * self.dim)
-        gram = sum(self.design.gram_diagonal(self.weights[rows], rows) for rows in blocks)
-        coef = precision * gram + self._prior_precision_diagonal(theta)
+        coef = precision * self._gram_diagonal_of_rows() + self._prior_precision_diagonal(theta)
         diagonal = np.append(coef, 0.5 * precision * rss[0])
         return self._with_extra_curvature(diagonal, theta)

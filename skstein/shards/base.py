@@ -1,0 +1,84 @@
+"""A function taken to shards: what the carriers have in common."""
+
+from dataclasses import dataclass
+
+from .._parallel import one_thread
+
+
+@dataclass
+class Failed:
+    """What stands for the result of a function that raised an error at a shard."""
+
+    error: Exception
+
+
+def visited(number, function, args, shard, own):
+    """``function(shard, *args, *own)``; its error, with the number of the block, if it fails."""
+    if isinstance(shard, Failed):
+        return shard
+    try:
+        with one_thread():  # as everywhere in a fit, so that bits do not depend on the place
+            return function(shard, *args, *own)
+    except Exception as error:
+        if error.args and isinstance(error.args[0], str):
+            error.args = (f"{error.args[0].rstrip('.')} (block {number}).", *error.args[1:])
+        else:
+            error.add_note(f"in block {number}")
+        return Failed(error)
+
+
+def sound(result):
+    """A result, unless it stands for an error, which is raised."""
+    if isinstance(result, Failed):
+        raise result.error
+    return result
+
+
+class Shards:
+    """Shards in order: values that live somewhere, and functions that are taken to them.
+
+    Parameters
+    ----------
+    numbers : sequence of int
+        By which messages call them: the positions of the blocks that were given.
+    """
+
+    def __init__(self, numbers):
+        self.numbers = list(numbers)
+
+    def __len__(self):
+        return len(self.numbers)
+
+    def map(self, function, *args, each=None):
+        """``function(shard, *args)`` of every shard, in order.
+
+        Parameters
+        ----------
+        function : callable
+            It has to be pickled, as ``args`` and the results have.
+        *args : object
+            The same for all shards.
+        each : sequence, default=None
+            A last argument for each shard.
+
+        Returns
+        -------
+        list
+
+        Raises
+        ------
+        Exception
+            What the function raised, with the number of the block in its message.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define map().")
+
+    def derive(self, function, *args, each=None):
+        """Shards ``function(shard, *args)``, each where the one that it is made of is."""
+        raise NotImplementedError(f"{type(self).__name__} does not define derive().")
+
+    def at(self, places):
+        """Some of the shards."""
+        raise NotImplementedError(f"{type(self).__name__} does not define at().")
+
+    def _own(self, each):
+        return [()] * len(self) if each is None else [(one,) for one in each]
