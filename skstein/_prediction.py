@@ -5,6 +5,8 @@ are for a block of rows under each particle (`skstein.outcomes.base`). All else 
 block.
 """
 
+from functools import partial, wraps
+
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import (
@@ -16,10 +18,34 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from . import shards
 from ._blocks import row_blocks
 from ._parallel import one_thread
 from ._random import as_generator
-from ._validation import about, check_fractions, interval_ends, refuse_dask
+from ._validation import (
+    about,
+    check_fractions,
+    check_sample_weight,
+    interval_ends,
+    refuse_dask,
+)
+
+
+def by_block(method):
+    """A prediction that is lazy, block by block, where X is a Dask collection."""
+
+    @wraps(method)
+    def predicted(self, X, *args, **kwargs):
+        if not shards.is_collection(X):
+            return method(self, X, *args, **kwargs)
+        check_is_fitted(self)
+        return shards.by_block(partial(_of_block, method, self, args, kwargs), X)
+
+    return predicted
+
+
+def _of_block(method, estimator, args, kwargs, X):
+    return method(estimator, X, *args, **kwargs)
 
 
 class PredictsOutcomes:
@@ -53,8 +79,15 @@ class PredictsOutcomes:
             If ``y`` has another length than X, a class that was not seen in `fit`, a value that is
             not finite or cannot be observed, or another number of outcomes than in `fit`.
         """
+        if shards.is_collection(X):
+            check_is_fitted(self)
+            return shards.by_block(self._log_predictive_of, X, y)
         return self._scores(X, y, self._outcome.log_predictive)
 
+    def _log_predictive_of(self, X, y=None):
+        return np.zeros(1) if y is None else self.log_predictive(X, y)
+
+    @by_block
     def predict_quantiles(self, X, q):
         """Quantiles of the outcome; of classes, quantiles over the posterior of each probability.
 
@@ -223,10 +256,18 @@ class PredictsOutcomes:
 class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
     """Predictions of a classifier, by scikit-learn's names."""
 
+    @wraps(ClassifierMixin.score)
+    def score(self, X, y, sample_weight=None):
+        if not shards.is_collection(X):
+            return super().score(X, y, sample_weight)
+        right, weight = _sums_over(X, y, sample_weight, partial(_accuracy, self))
+        return float(right / weight)
+
     @property
     def _n_outputs(self):
         return len(self.classes_) if len(self.classes_) > 2 else 1
 
+    @by_block
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`, exact in the tails.
 
@@ -240,6 +281,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         """
         return self._over_rows(X, lambda heads, w: self._outcome.log_proba(heads, w))
 
+    @by_block
     def predict_proba(self, X):
         """Class probabilities, averaged over the posterior.
 
@@ -254,6 +296,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         """
         return np.exp(self.predict_log_proba(X))
 
+    @by_block
     def decision_function(self, X):
         """Log-odds of the averaged probability (two classes), or its logarithm (more classes).
 
@@ -268,6 +311,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         log_proba = self.predict_log_proba(X)
         return log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
 
+    @by_block
     def predict(self, X):
         """Class of the largest averaged probability.
 
@@ -308,6 +352,20 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
 class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
     """Predictions of a regressor, by scikit-learn's names."""
 
+    @wraps(RegressorMixin.score)
+    def score(self, X, y, sample_weight=None):
+        if not shards.is_collection(X):
+            return super().score(X, y, sample_weight)
+        return self._share_explained(X, y, sample_weight, _squares)
+
+    def _share_explained(self, X, y, sample_weight, loss):
+        """The share of the losses about the mean of y that predictions explain, by blocks."""
+        left, total, weight = _sums_over(X, y, sample_weight, partial(_losses, self, loss, None))
+        whole, *_ = _sums_over(X, y, sample_weight, partial(_losses, self, loss, total / weight))
+        # As in scikit-learn a constant y is explained in full or not at all.
+        return float(1.0 - left / whole) if whole > 0.0 else float(left == 0.0)
+
+    @by_block
     def predict(self, X, return_std=False):
         """Mean of the outcome, averaged over the posterior.
 
@@ -372,3 +430,30 @@ def _without_overflow(blocks):
                 "from the rows that fit saw; bring X to their magnitude."
             )
     return predicted
+
+
+def _sums_over(X, y, sample_weight, function):
+    """Sums of what ``function(X, y, weights)`` gives of each block that has rows."""
+    blocks = shards.bind(X, y=y, sample_weight=sample_weight)
+    return sum(blocks.map(_of_columns, function))
+
+
+def _of_columns(block, function):
+    X, y = block["X"], column_or_1d(block["y"])
+    if not len(y):
+        return 0.0
+    return np.array(function(X, y, check_sample_weight(block.get("sample_weight"), y, True)))
+
+
+def _accuracy(estimator, X, y, weights):
+    return weights @ (estimator.predict(X) == y), weights.sum()
+
+
+def _squares(y, mean):
+    return np.square(y - mean)
+
+
+def _losses(estimator, loss, center, X, y, weights):
+    predicted = estimator.predict(X) if center is None else np.full(len(y), center)
+    y = estimator._observed(y)
+    return weights @ loss(y, predicted), weights @ y, weights.sum()

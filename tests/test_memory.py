@@ -72,6 +72,7 @@ def test_an_allocation_that_fails_names_the_number_of_particles():
         raise MemoryError("Unable to allocate 6.71 GiB")
 
     X = np.arange(20.0)[:, None]
-    with pytest.raises(MemoryError, match=r"first iteration of Asks, with n_particles=7 .*6.71 GiB"):
+    with pytest.raises(
+        MemoryError, match=r"first iteration of Asks, with n_particles=7 .*6.71 GiB"
+    ):
         BayesianLogisticRegression(Asks(fail, 7)).fit(X, np.arange(20) % 2)
-

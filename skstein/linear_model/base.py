@@ -168,10 +168,10 @@ class BayesianLinearModel(BayesianEstimator):
         """Find the posterior; in a stream, go on from that of the rows before."""
         self._refuse_beside_effects(stream)
         further = stream and hasattr(self, "posterior_")
-        self._begins(shards.header(y) if shards.is_collection(y) else y, further)
-        if shards.is_collection(X) or shards.is_collection(y):
+        if shards.is_collection(X):
             posed = by_shards.posed(self, X, y, sample_weight, offset, stream)
         else:
+            self._begins(y, further)
             # What was read from X goes with the call: a target keeps what it needs of it.
             posed = self._posed(X, y, sample_weight, offset, stream, further, classes)
         target, to_original, scaling = posed

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .._validation import check_sample_weight
+from ..shards import is_collection
 from .regressor import GeneralizedLinearRegressor
 
 
@@ -32,6 +33,8 @@ class LogLinkRegressor(GeneralizedLinearRegressor):
         -------
         score : float
         """
+        if is_collection(X):
+            return self._share_explained(X, y, sample_weight, self._outcome.deviance)
         mean, y = self.predict(X), self._observed(y)
         weights = check_sample_weight(sample_weight, y)
         # As for R^2, a constant y is explained in full or not at all.

@@ -38,18 +38,17 @@ def posed(model, X, y, sample_weight, offset, stream):
     if stream or model.random_effects is not None:
         what = "partial_fit" if stream else "random_effects"
         raise TypeError(
-            f"{what} does not take rows in blocks that are not in memory: give arrays, or use fit "
-            "without random_effects."
+            f"{what} takes rows in memory alone, and X or y is in blocks: give X.compute() if it "
+            "fits in memory, or use fit without random_effects."
         )
     model._effects = None
-    head = shards.header(X) if shards.is_collection(X) else np.asarray(X)
+    model._begins(shards.header(y) if shards.is_collection(y) else y, False)
+    head = shards.header(X)
     if head.ndim != 2:
         raise ValueError(f"X must have two dimensions, rows and columns; it has {head.ndim}.")
     check_features(model, head, reset=True)
     column = model._offset_column(offset)
-    read = _Reader(
-        model.n_features_in_, column, None if is_classifier(model) else model._outcome
-    )
+    read = _Reader(model.n_features_in_, column, None if is_classifier(model) else model._outcome)
     blocks = shards.bind(X, y=y, sample_weight=sample_weight, offset=offset)
 
     surveys = blocks.map(_surveyed, read, type(model)._survey)
@@ -117,10 +116,6 @@ class _Reader:
 
     def __call__(self, block, check=False):
         X, y = self._table(block["X"], check), column_or_1d(block["y"])
-        if len(y) != X.shape[0]:
-            raise ValueError(
-                f"y has {len(y)} rows and X has {X.shape[0]}: cut both in the same way."
-            )
         if self.outcome is not None:
             with about("y"):
                 y = y.astype(np.float64)
@@ -169,15 +164,15 @@ def _require_finite(values, name):
 
 
 def _surveyed(block, read, survey):
-    if not block["X"].shape[0]:
+    n = block["X"].shape[0]
+    if len(block["y"]) != n:
+        raise ValueError(f"y has {len(block['y'])} rows and X has {n}: cut both in the same way.")
+    if not n:
         return _Survey(0)
-    X, y, weights, offset = read(block, check=True)
+    _, y, weights, offset = read(block, check=True)
     if not len(y):
-        return _Survey(block["X"].shape[0])
-    labels, totals = survey(y, weights)
-    return _Survey(
-        block["X"].shape[0], len(y), labels, totals, weights.max(), bool(offset.any())
-    )
+        return _Survey(n)
+    return _Survey(n, len(y), *survey(y, weights), weights.max(), bool(offset.any()))
 
 
 def _summed_up(block, read, encode, outcome, heaviest):

@@ -6,6 +6,7 @@ only what the scheduler knows how to make again. So no actors, and no talk among
 
 from .base import Shards, sound, visited
 
+_SENT_WITH_TASKS = 2**21  # bytes
 _CLOSED = "closing", "closed", "newly-created"
 
 
@@ -25,11 +26,14 @@ class ClusterShards(Shards):
     client : distributed.Client
     futures : sequence of distributed.Future
     numbers : sequence of int, default=None
+    source : object, default=None
+        What the futures are made of. It is held until they have been seen: the scheduler may hear
+        that it is not needed any more before it hears of those who need it.
     """
 
-    def __init__(self, client, futures, numbers=None):
+    def __init__(self, client, futures, numbers=None, source=None):
         super().__init__(range(len(futures)) if numbers is None else numbers)
-        self._client, self._futures = client, list(futures)
+        self._client, self._futures, self._source = client, list(futures), source
 
     def __reduce__(self):
         raise TypeError("rows on a cluster cannot be pickled: fit where the client is.")
@@ -37,8 +41,11 @@ class ClusterShards(Shards):
     def _submitted(self, task, function, args, each):
         self._require_open()
         call = _packed((function, args))
+        if len(call) * len(self) > _SENT_WITH_TASKS:  # workers then get it from each other
+            call = self._client.scatter(call, hash=False)
+        calls = [call] * len(self)
         return self._client.map(
-            task, self.numbers, self._futures, self._own(each), call=call, pure=False
+            task, self.numbers, self._futures, self._own(each), calls, pure=False
         )
 
     def map(self, function, *args, each=None):
@@ -51,15 +58,16 @@ class ClusterShards(Shards):
             if self._client.status not in _CLOSED:
                 self._client.cancel(futures)
             raise
+        self._source = None
         return [sound(_unpacked(result)) for result in results]
 
     def derive(self, function, *args, each=None):
         futures = self._submitted(_shard, function, args, each)
-        return ClusterShards(self._client, futures, self.numbers)
+        return ClusterShards(self._client, futures, self.numbers, self)
 
     def at(self, places):
         futures = [self._futures[i] for i in places]
-        return ClusterShards(self._client, futures, [self.numbers[i] for i in places])
+        return ClusterShards(self._client, futures, [self.numbers[i] for i in places], self._source)
 
     def _require_open(self, error=None):
         if self._client.status in _CLOSED:
@@ -81,10 +89,10 @@ def _unpacked(packed):
     return loads(packed)
 
 
-def _shard(number, shard, own, *, call):
+def _shard(number, shard, own, call):
     function, args = _unpacked(call)
     return visited(number, function, args, shard, own)
 
 
-def _result(number, shard, own, *, call):
-    return _packed(_shard(number, shard, own, call=call))
+def _result(number, shard, own, call):
+    return _packed(_shard(number, shard, own, call))

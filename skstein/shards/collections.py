@@ -49,11 +49,11 @@ def bind(X, **columns):
         )
     from .cluster import ClusterShards, current_client
 
-    blocks = _dask_blocks(X, given)
     client = current_client()
+    blocks, source = _dask_blocks(X, given, client)
     if client is None:  # threads, or this process
         return LocalShards([partial(_computed, block) for block in blocks])
-    return ClusterShards(client, client.compute(blocks))
+    return ClusterShards(client, client.compute(blocks), source=source)
 
 
 def _require_as_many(name, n, n_of_X, what):
@@ -72,32 +72,32 @@ def _computed(block):
     return block.compute()
 
 
-def _dask_blocks(X, given):
-    """A delayed dictionary for each block of rows."""
+def _dask_blocks(X, given, client=None):
+    """A delayed dictionary for each block of rows, and the collections that it is made of."""
     from dask import array as da
     from dask import delayed
 
-    if not is_dask(X):
-        (name, *_) = [name for name, values in given.items() if is_dask(values)]
-        raise TypeError(f"{name} is a Dask collection and X is none: give {name}.compute().")
     X = X.rechunk({1: -1}) if isinstance(X, da.Array) else X
     in_memory = [name for name, values in given.items() if not is_dask(values)]
     cut = {name: values for name, values in given.items() if name not in in_memory}
     # As they are where blocks can be those of the same rows; else by the numbers of rows.
     apart = [name for name, values in cut.items() if _cuts(values) != _cuts(X)]
-    if in_memory or any(_n_blocks(cut[name]) != _n_blocks(X) or _known(cut[name]) for name in apart):
-        X = _with_sizes(X)
+    if in_memory or any(
+        _n_blocks(cut[name]) != _n_blocks(X) or _known(cut[name]) for name in apart
+    ):
+        X = _with_sizes(X, client)
         (sizes,) = _cuts(X)
         for name in [*in_memory, *apart]:
             values = given[name]
             if name in in_memory:
                 values = da.from_array(np.asarray(values), chunks=-1)
-            values = _with_sizes(values)
+            values = _with_sizes(values, client)
             _require_as_many(name, values.shape[0], sum(sizes), "rows")
             cut[name] = values.rechunk({0: sizes})
     parts = {"X": X, **{name: cut[name] for name in given}}
     lists = [np.ravel(values.to_delayed()).tolist() for values in parts.values()]
-    return [delayed(dict(zip(parts, row, strict=True))) for row in zip(*lists, strict=True)]
+    blocks = [delayed(dict(zip(parts, row, strict=True))) for row in zip(*lists, strict=True)]
+    return blocks, parts
 
 
 def _cuts(values):
@@ -113,8 +113,10 @@ def _known(values):
     return not np.isnan(_cuts(values)[0]).any()
 
 
-def _with_sizes(values):
-    """An array with the same rows, whose blocks have known sizes."""
+def _with_sizes(values, client):
+    """An array with the same rows, whose blocks have known sizes; a cluster computes it once."""
+    if client is not None and not _known(values):
+        values = client.persist(values)
     if hasattr(values, "to_dask_array"):
         return values.to_dask_array(lengths=True)
     return values if _known(values) else values.compute_chunk_sizes()
@@ -171,7 +173,7 @@ def _lazy(function, X, y, one):
     from dask import array as da
     from dask import delayed
 
-    pieces = _dask_blocks(X, {} if y is None else {"y": y})
+    pieces, _ = _dask_blocks(X, {} if y is None else {"y": y})
     sizes = _cuts(X)[0]
     visit = delayed(partial(_values, function, one))
     blocks = [

@@ -56,6 +56,7 @@ ESTIMATOR = (
     "skstein.outcomes",
     "skstein.posterior",
     "skstein.priors",
+    "skstein.shards",
     "skstein.targets",
 )
 
@@ -113,6 +114,8 @@ ROWS = {
         "skstein._quantiles",
         "skstein.priors",
     ),
+    # Rows where they live: the only place that knows Dask, and no model.
+    "skstein.shards": ("dask", "distributed", "pandas", "skstein._parallel", "skstein._validation"),
     # A target knows neither engines nor scikit-learn.
     "skstein.targets": (
         "skstein._blocks",
@@ -175,6 +178,7 @@ ROWS = {
         "skstein._parallel",
         "skstein._random",
         "skstein._validation",
+        "skstein.shards",
     ),
     # Estimators know engines by name, but for those that are made of one.
     "skstein.linear_model": ESTIMATOR,
@@ -367,6 +371,8 @@ def test_imports_follow_the_rules(module):
         ("skstein.linear_model.base", "from sklearn.utils.parallel import Parallel"),
         ("skstein.linear_model.base", "from sklearn.utils._param_validation import Interval"),
         ("skstein.linear_model.base", "from sklearn.utils.validation import _check_sample_weight"),
+        ("skstein.targets.sharded", "def f():\n    import dask"),
+        ("skstein.shards.cluster", "import distributed"),
         ("skstein.metrics.points", "from numba import njit"),
         ("skstein.metrics.points", "from .._crps import crps_of_points"),
         ("skstein.predictive", "from .posterior import weighted_quantile"),
