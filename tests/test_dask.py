@@ -235,7 +235,7 @@ def test_every_parameter_counts_and_classes_are_many(rows):
 
 
 def test_rows_that_do_not_match_are_refused_by_name(rows):
-    X, y, weights = rows
+    X, y, _ = rows
     with pytest.raises(ValueError, match="y has 399 rows and X has 400"):
         logistic().fit(blocks(X), y[1:])
     with pytest.raises(ValueError, match="sample_weight has 10 rows and X has 400"):

@@ -1,11 +1,5 @@
 """Rows in shards against the same rows in memory: targets, fits, predictions, and faults."""
 
-import os
-import pickle
-import signal
-import subprocess
-import sys
-import time
 from functools import partial
 
 import numpy as np
@@ -42,7 +36,7 @@ def pieces(values, cuts=CUTS):
 
 @pytest.fixture
 def rows(rng):
-    """Features, one of them constant and one far from 0, a signal, and weights of which some are 0."""
+    """Features, one constant and one far from 0, a signal, and weights of which some are 0."""
     X = rng.normal(size=(N, 4)) * [1.0, 20.0, 0.1, 0.0] + [0.0, 5.0, 1e5, 2.5]
     return X, X[:, 0] + 0.05 * X[:, 1], rng.integers(0, 3, N).astype(float)
 

@@ -1,4 +1,4 @@
-"""Sparse features, and dense ones left as they are, against a dense copy: products, fits, memory."""
+"""Sparse features, and dense ones left as they are, against a dense copy: products and fits."""
 
 import math
 import tracemalloc
