@@ -10,11 +10,14 @@ their own, as Dask sends them, may arrive at odd addresses, where products with 
 path and end in other bits.
 """
 
+import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
+from io import BytesIO
 
+import numpy as np
 from joblib import Parallel, delayed, wrap_non_picklable_objects
 from joblib.parallel import ThreadingBackend, get_active_backend
 from threadpoolctl import ThreadpoolController
@@ -82,6 +85,53 @@ def _delivered(piece):
     return wrap_non_picklable_objects(lambda: result)
 
 
+class _Sent:
+    """What the workers of a Dask cluster are sent once: objects whose class says ``sent_once``.
+
+    Whatever else a piece consists of is pickled around them.
+    """
+
+    def __init__(self, backend):
+        self._backend, self._parcels = backend, {}
+
+    def piece(self, function, args):
+        """A call for joblib; what it was sent before goes by reference."""
+        import cloudpickle
+
+        held, stream = [], BytesIO()
+
+        class Around(cloudpickle.Pickler):
+            def persistent_id(_, value):  # noqa: N805
+                if not getattr(type(value), "sent_once", False):
+                    return None
+                held.append(self._parcel(value))
+                return len(held) - 1
+
+        Around(stream, protocol=5).dump(partial(_held, function, *args))
+        return delayed(_opened)(stream.getvalue(), *held)
+
+    def _parcel(self, value):
+        if id(value) not in self._parcels:
+            parcel = np.frombuffer(pickle.dumps(value, protocol=5), dtype=np.uint8)
+            sent = self._backend.client.scatter(parcel, broadcast=True, hash=False)
+            self._backend.data_futures[id(parcel)] = sent  # where joblib looks for arguments
+            self._parcels[id(value)] = value, parcel
+        return self._parcels[id(value)][1]
+
+    def forget(self):
+        for _, parcel in self._parcels.values():
+            self._backend.data_futures.pop(id(parcel), None)
+        self._parcels = {}
+
+
+def _opened(packed, *parcels):
+    class Around(pickle.Unpickler):
+        def persistent_load(self, place):
+            return pickle.loads(parcels[place])
+
+    return _delivered(Around(BytesIO(packed)).load())
+
+
 _local = threading.local()
 
 
@@ -130,6 +180,7 @@ class _Map(AbstractContextManager):
         backend, _ = get_active_backend(prefer="threads")
         n_workers = backend.effective_n_jobs(self._parallel.n_jobs)
         self._threads = None
+        self._sent = _Sent(backend) if hasattr(backend, "data_futures") else None
         if isinstance(backend, ThreadingBackend) and n_workers > 1:
             self._threads = ThreadPoolExecutor(n_workers, initializer=_mark)
 
@@ -139,10 +190,17 @@ class _Map(AbstractContextManager):
             return [_held(function, *args) for args in pieces]
         if self._threads is not None:
             return list(self._threads.map(lambda args: _held(function, *args), pieces))
+        if self._sent is not None:
+            return [
+                result()
+                for result in self._parallel(self._sent.piece(function, args) for args in pieces)
+            ]
         calls = (wrap_non_picklable_objects(partial(_held, function, *args)) for args in pieces)
         return [result() for result in self._parallel(map(delayed(_delivered), calls))]
 
     def __exit__(self, *error):
+        if self._sent is not None:
+            self._sent.forget()
         if self._threads is not None:
             # An interrupt does not wait for the pieces under way.
             self._threads.shutdown(wait=False, cancel_futures=True)

@@ -12,6 +12,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skstein import (
@@ -19,7 +20,7 @@ from skstein import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
 )
-from skstein.inference import SVGD
+from skstein.inference import FWSS, SVGD
 from skstein.shards import Chunks
 
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
@@ -143,6 +144,22 @@ def test_what_was_fitted_is_plain_and_loads_without_dask(rows, client, tmp_path)
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert_allclose(eval(done.stdout), model.predict_proba(X).sum(axis=0))
+
+
+def test_jobs_on_a_cluster_send_the_rows_once(rows, client, monkeypatch):
+    X, y = np.tile(rows[0], (50, 1)), np.tile(rows[1], 50)
+    model = logistic(FWSS(3, n_blocks=2, max_iter_oracle=5))
+    expected = particles(model.fit(X, y))
+    sent, scatter = [], client.scatter
+
+    def counted(data, **options):
+        sent.append(data.nbytes)
+        return scatter(data, **options)
+
+    monkeypatch.setattr(distributed.Client, "scatter", lambda self, *a, **k: counted(*a, **k))
+    with parallel_config(backend="dask", n_jobs=2):
+        assert_array_equal(particles(model.fit(X, y)), expected)
+    assert sum(size > X.nbytes for size in sent) == 1
 
 
 # Predictions.

@@ -69,6 +69,8 @@ def _gram(columns, weights):
 class _Aligned:
     """What lies at odd addresses once it is unpickled is moved, or products have other bits."""
 
+    sent_once = True  # to each worker: it is large, and never changes
+
     def __setstate__(self, state):
         vars(self).update({name: aligned(value) for name, value in state.items()})
 

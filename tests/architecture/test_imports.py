@@ -69,7 +69,7 @@ ROWS = {
     # What each of these wraps, others get from it.
     "skstein._blocks": ("sklearn.get_config",),
     "skstein._containers": ("arviz", "arviz_base", "pandas"),
-    "skstein._parallel": ("joblib", "threadpoolctl"),
+    "skstein._parallel": ("cloudpickle", "joblib", "threadpoolctl"),
     "skstein._random": ("sklearn.utils",),
     "skstein._validation": ("sklearn.base", "sklearn.utils", "skstein._warnings"),
     "skstein._warnings": ("sklearn.exceptions",),
