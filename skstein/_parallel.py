@@ -101,7 +101,7 @@ class _Sent:
         held, stream = [], BytesIO()
 
         class Around(cloudpickle.Pickler):
-            def persistent_id(_, value):  # noqa: N805
+            def persistent_id(_, value):
                 if not getattr(type(value), "sent_once", False):
                     return None
                 held.append(self._parcel(value))

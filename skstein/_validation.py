@@ -87,8 +87,8 @@ def refuse_dask(values, name):
     """Refuse a Dask collection by name."""
     if is_dask(values):
         raise TypeError(
-            f"{name} is a Dask collection, which skstein does not take: give {name}.compute() if "
-            "it fits in memory, and for predictions use X.map_blocks(estimator.predict)."
+            f"{name} is a Dask collection, which is not taken here: give {name}.compute() if it "
+            "fits in memory, and for predictions use X.map_blocks(estimator.predict)."
         )
 
 

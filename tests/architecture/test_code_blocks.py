@@ -30,27 +30,60 @@ def test_every_block_has_a_test():
     pages = [path.relative_to(ROOT).as_posix() for path in (ROOT / "doc").rglob("*.rst")]
     pages = [page for page in pages if "generated" not in page and "_build" not in page]
     found = {page: len(blocks(page)) for page in [*pages, "README.md"]}
-    tested = {"doc/clusters.rst": 1, "doc/thinning.rst": 1, "README.md": 1}
+    tested = {"doc/clusters.rst": 3, "doc/thinning.rst": 1, "README.md": 1}
     assert {page: n for page, n in found.items() if n} == tested
 
 
-def test_dask(rng):
+@pytest.fixture
+def distributed():
+    return pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+
+
+HERE = {"threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+
+
+def test_jobs_on_a_cluster(rng, distributed):
     """A cluster of one machine finds the same posterior as no cluster."""
-    distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
     X = rng.normal(size=(80, 2))
     y = (X[:, 0] + rng.logistic(size=80) > 0).astype(int)
     model = BayesianLogisticRegression("svgd", random_state=0)
     search = GridSearchCV(model, {"prior__scale": [0.3, 1.0]}, cv=3).fit(X, y)
     alone = search.best_estimator_.posterior_.particles
-    (code,) = blocks("doc/clusters.rst")
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
-    ) as cluster:
+    *_, code = blocks("doc/clusters.rst")
+    with distributed.LocalCluster(n_workers=1, **HERE) as cluster:
         code = code.replace("scheduler-address:8786", cluster.scheduler_address)
         namespace = {"search": search, "X": X, "y": y}
         exec(code, namespace)
         namespace["client"].close()
     np.testing.assert_array_equal(search.best_estimator_.posterior_.particles, alone)
+
+
+def test_rows_on_one_machine(distributed, capsys):
+    code, *_ = blocks("doc/clusters.rst")
+    code = code.replace("threads_per_worker=1", "**HERE")
+    exec(code, {"__name__": "__main__", "HERE": HERE})
+    coef = re.findall(r"-?[0-9]+\.[0-9]*", capsys.readouterr().out)
+    np.testing.assert_allclose(np.array(coef, dtype=float), [1.0, 0.0, 0.0], atol=0.03)
+
+
+def test_rows_on_a_cluster(rng, distributed, tmp_path, monkeypatch):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"distance": rng.gamma(2.0, size=300), "hour": rng.integers(0, 24, 300)})
+    frame = frame.assign(passengers=rng.poisson(np.exp(0.3 * frame.distance)), weight=1.0)
+    (tmp_path / "trips").mkdir()
+    for i in range(2):
+        frame[150 * i : 150 * (i + 1)].to_parquet(tmp_path / f"trips/{i}.parquet")
+    monkeypatch.chdir(tmp_path)
+    _, code, _ = blocks("doc/clusters.rst")
+    with distributed.LocalCluster(n_workers=1, **HERE) as cluster:
+        namespace = {}
+        exec(code.replace("scheduler-address:8786", cluster.scheduler_address), namespace)
+        expected = namespace["expected"].compute()
+        namespace["client"].close()
+    reg, features = namespace["reg"], frame[["distance", "hour"]]
+    np.testing.assert_allclose(expected, reg.predict(features))
+    np.testing.assert_allclose(namespace["share"], reg.score(features, frame.passengers))
 
 
 class StanModel:
