@@ -56,6 +56,8 @@ class RegressionTarget(Target):
     (('intercept', 'x0', 'x1'), (5, 3))
     """
 
+    n_rows: int
+
     def __init__(
         self,
         outcome: Observed,
