@@ -34,8 +34,11 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Sparse features are centred implicitly and never made dense.
+        X : {array-like, sparse matrix, Chunks, Dask array or frame} of shape \
+                (n_samples, n_features)
+            Sparse features are centred implicitly and never made dense, large ones are not copied.
+            Rows that are not in memory, :class:`~skstein.shards.Chunks` or on a cluster, stay where
+            they are (:doc:`/clusters`); ``y``, weights and offset are then collections too.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -95,7 +95,13 @@ def _dask_blocks(X, given, client=None):
             _require_as_many(name, values.shape[0], sum(sizes), "rows")
             cut[name] = values.rechunk({0: sizes})
     parts = {"X": X, **{name: cut[name] for name in given}}
-    lists = [np.ravel(values.to_delayed()).tolist() for values in parts.values()]
+    # Optimised, small files are read several at once, how many depends on the columns.
+    lists = [
+        np.ravel(values.to_delayed(optimize_graph=hasattr(values, "chunks"))).tolist()
+        for values in parts.values()
+    ]
+    if len(set(map(len, lists))) > 1:
+        raise ValueError(f"{' and '.join(parts)} come in different numbers of blocks.")
     blocks = [delayed(dict(zip(parts, row, strict=True))) for row in zip(*lists, strict=True)]
     return blocks, parts
 
