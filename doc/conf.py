@@ -59,7 +59,11 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "generated/gallery",
     "ignore_pattern": "demo|readme",
-    "within_subsection_order": "gallery_order.StoriesFirst",
+    "subsection_order": [
+        f"../examples/{name}"
+        for name in ("start", "decisions", "groups", "networks", "streams", "papers")
+    ],
+    "within_subsection_order": "gallery_order.AsTold",
     "abort_on_example_error": True,
     "download_all_examples": False,
     "write_computation_times": False,
@@ -112,7 +116,7 @@ def display_math(self, node):
 
 
 def link_to_sklearn(app, env, node, contnode):
-    """scikit-learn's page of a class or function; its list of names need not be fetched for that."""
+    """scikit-learn's page of a class or function, without fetching its list of names."""
     name = node.get("reftarget", "")
     if not re.fullmatch(r"sklearn(\.\w+)+", name):
         return None
