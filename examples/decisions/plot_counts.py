@@ -82,8 +82,9 @@ for name, shift in shifts.items():
 # %%
 # All three agree on the means, and so does their D2. But a shift that is planned to fail in one
 # night of twenty by a Poisson distribution fails in one of seven, and in one of four where calls
-# are many. The Bayesian one is no better: it is as sure of the wrong shape, and what it does not
-# know of coefficients is small beside that. The negative binomial plans as one who knows the truth.
+# are many. The Bayesian Poisson model is not better: it is as sure of the wrong shape, and the
+# uncertainty of its coefficients is small beside that. The negative binomial plans as well as the
+# truth would.
 
 order = np.argsort(mean_new.to_numpy())
 parts = np.array_split(order, 8)
@@ -111,7 +112,7 @@ plt.show()
 # %%
 # Without the truth
 # -----------------
-# The data alone tell, too. Leave-one-out scores of the two are far apart, and `alpha_` is far
+# The data alone show it, too. Leave-one-out scores of the two are far apart, and `alpha_` is far
 # from 0, which would be Poisson.
 
 print(compare(models, X, y))

@@ -10,12 +10,12 @@ kept for the cases in which it can change the decision. Which uncertainty finds 
 # The decision
 # ------------
 # German credit: 1000 loans, 30 % of which were not paid back. To lend to a bad customer costs 5, to
-# refuse a good one costs 1. So the best decision is to refuse where the probability of a bad loan
-# is above 1/6, and that is all one needs of a prediction, as long as it is right.
+# refuse a good one costs 1. So the best decision is to refuse if the probability of a bad loan is
+# above 1/6. A correct probability is all one needs.
 #
 # A young branch has seen 150 loans. An officer who looks closer knows what 700 loans teach: a
-# second model plays that part. Twenty times the rows are shuffled, and 300 further applicants
-# judged.
+# second model plays that part. The rows are shuffled twenty times, and each time 300 other
+# applicants are judged.
 #
 # The data are the Statlog German credit data of the UCI repository.
 
@@ -158,6 +158,6 @@ for label, curves in zip(criteria, costs.swapaxes(0, 1), strict=True):
 # %%
 # So not every uncertainty is a reason to ask. The entropy's epistemic part answers another
 # question: which loan would teach the model most, if it were given and watched. Nearness to the
-# threshold, which asks nothing of a posterior but its mean, is the best order here, and the value
-# of knowing comes second. The value has a use of its own: it is in the units of the cost, so that a
+# threshold, which needs only the mean of the posterior, is the best order here; the value of
+# knowing comes second. The value has a use of its own: it is in the units of the cost, so that a
 # case can be referred when knowing is worth more than the officer's time.

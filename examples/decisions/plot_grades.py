@@ -44,14 +44,14 @@ print(effects.round(2))
 # %%
 # A positive coefficient moves a wine up the whole scale: alcohol and sulphates do, volatile acidity
 # moves it down. These are log-odds of being above a grade, whichever, for one standard deviation of
-# the measurement. Where a grade ends and the next begins is said by the cut points.
+# the measurement. The cut points say where a grade ends and the next begins.
 
 print("cut points:", ordinal.cut_points_.round(1))
 
 # %%
-# They are far from 0 because no wine has measurements that are all near 0. Where a cut point is
-# hardly says anything; how far apart two of them are does, and so do the probabilities of a wine,
-# with the interval that a hundred tasted ones leave them.
+# They are far from 0 because no wine has measurements that are all near 0. The position of a cut
+# point hardly says anything; the distance between two of them does, and so do the probabilities of
+# a wine, with the interval that a hundred tasted ones leave them.
 
 wine = X.iloc[others[:1]]
 table = pd.DataFrame(ordinal.predict_interval(wine, 0.9)[0], grades, ["5 %", "95 %"])

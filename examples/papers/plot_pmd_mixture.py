@@ -13,7 +13,7 @@ rarely leaves it.
 # ---------
 # A thousand observations of :math:`\tfrac12 N(\theta_1, 2.5^2) + \tfrac12 N(\theta_1 + \theta_2,
 # 2.5^2)` with standard normal priors. They are made at (1, -2), and (-1, 2) explains them as well.
-# A target of one's own needs a log likelihood that takes a minibatch of rows, and the prior.
+# Your own target needs a prior and a log likelihood that takes a minibatch of rows.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -14,7 +14,7 @@ correlate.
 # Logistic regression of 569 tumours on 30 standardised features that are strongly correlated, with
 # the prior N(0, 1) of every coefficient. The reference is a long run of Hamiltonian Monte Carlo.
 # The 31 coefficients are cut into consecutive blocks, of the coefficients as they are, of
-# coordinates whitened by the Laplace approximation (the default), and of coordinates whitened anew
+# coordinates whitened by the Laplace approximation (the default), and of coordinates whitened again
 # by Stein's estimate of the expected Hessian from a first run (``rewhiten=True``).
 
 import warnings
@@ -118,9 +118,9 @@ plt.show()
 # many blocks move by a tenth of a standard deviation. Coordinates learnt from the mean field itself
 # bring most of that back, for the price of the first run.
 #
-# The joint distribution is another matter. The directions in which blocks do worst are combinations
-# of coefficients: the eigenvalues of the covariance, relative to that of HMC, show them. Those of
-# 500 exact draws of 31 coefficients would scatter around 1 too.
+# The joint distribution is worse. The directions in which blocks do worst are combinations of
+# coefficients: the eigenvalues of the covariance, relative to that of HMC, show them. Those of 500
+# exact draws of 31 coefficients would scatter around 1 too.
 
 root = np.linalg.cholesky(np.linalg.inv(np.cov(hmc.T)))
 for variant, options in list(variants.items())[1:]:

@@ -75,8 +75,8 @@ class OneObservation(Target):
 
 
 # %%
-# Whatever is closed, the mean field is the same. Its fixed point can be had by turns; the posterior
-# by quadrature.
+# Whatever is closed, the mean field is the same. Alternating updates give its fixed point,
+# quadrature the posterior.
 
 grid = np.linspace(-3, 6, 4001)
 density = np.exp(-0.5 * (Y - grid) ** 2) * (1 + 0.5 * grid**2) ** -1.5

@@ -124,7 +124,7 @@ print(f"  {'the authors, their data':22}", (authors_pmfvb / authors_mcmc).round(
 # %%
 # The authors' notebook prints the variances of their particles beside those of their Markov chain,
 # .112, .229, .072, .079 beside .142, .338, .075, .111: too small by up to a third. Their data
-# are not these, but it is what one has to expect. Two blocks *are* too narrow where they correlate,
+# are not these, but this is what theory predicts. Two blocks *are* too narrow where they correlate,
 # here by just what theory says, and neither more particles nor smaller steps can change it. (The
 # notebook plugs in the mean of the other block where algorithm 1 averages over it, which for a
 # normal posterior has the same answer.) In figure 2 of the paper the curves look alike, and the

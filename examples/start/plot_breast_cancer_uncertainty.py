@@ -2,12 +2,12 @@
 How sure is a probability? Breast cancer
 ========================================
 
-A probability of 0.9 can mean that one case in ten like this one turns out otherwise, or that the
-data say little about cases like this one. A posterior tells the two apart.
+A probability of 0.9 can mean that one in ten such cases turns out otherwise, or that the data say
+little about such cases. A posterior tells the two apart.
 """
 
 # %%
-# Forty patients to learn from, and the rest to predict: so little data leave much open.
+# Forty patients to learn from, and the rest to predict: so few data leave much open.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -59,8 +59,8 @@ plt.show()
 
 # %%
 # The points on the right do not lie on one curve: cases of the same probability differ in how well
-# it is known. Asked which patients to examine further, to learn most about the model, one takes the
-# top of that plot, not those nearest to one half.
+# it is known. To learn most about the model, examine the patients at the top of that plot, not
+# those nearest to one half.
 
 nearest = np.argsort(np.abs(probability - 0.5))[:20]
 highest = np.argsort(-uncertainty.epistemic)[:20]
@@ -71,8 +71,8 @@ print(f"in both lists of twenty: {len(np.intersect1d(nearest, highest))}")
 # ------------------------------
 # The true probabilities are not known, but the fit to all 569 patients knows them far better than
 # one to forty. Six times forty patients are drawn. How often is the probability by all patients
-# inside the 90 % interval by forty, and what do the prior's scale and the log loss have to do with
-# it? (Grey: each of the six draws; blue: their mean.)
+# inside the 90 % interval by forty, and how does that depend on the scale of the prior, and show in
+# the log loss? (Grey: each of the six draws; blue: their mean.)
 
 scales = [0.3, 0.6, 1.0, 2.0, 4.0]
 reference = BayesianLogisticRegression(prior=Normal(4.0), random_state=0).fit(X, y)
@@ -108,6 +108,6 @@ print("coverage", coverage.mean(axis=1).round(2), "loss", loss.mean(axis=1).roun
 # With few data an interval is as good as its prior. Tumours differ more than a prior of scale 1
 # takes for likely (by all patients the coefficient of the radius is -4.6 per standard deviation),
 # so that intervals under it miss more often than they hit; narrower priors are worse, wider ones
-# are on the safe side. The log loss of further patients says so too, without any knowledge of the
-# truth. So choose the prior's scale as any other parameter, by a grid search with
+# are on the safe side. The log loss of other patients shows it too, without any knowledge of the
+# truth. So choose the prior's scale like any other parameter, by a grid search with
 # ``scoring="neg_log_loss"``.

@@ -2,10 +2,9 @@
 Look at a fit: the displays
 ===========================
 
-What did the posterior learn, did the engine finish its work, and how sure is a prediction? Each
-question has a display in :mod:`skstein.plotting`, made as scikit-learn's are: ``from_estimator``
-computes and draws, the object keeps the numbers, ``plot`` draws them again, and ``ax=`` puts the
-figure where it is wanted.
+What did the posterior learn, did the engine finish, and how sure is a prediction? Each question has
+a display in :mod:`skstein.plotting`, like those of scikit-learn: ``from_estimator`` computes and
+draws, the object keeps the numbers, ``plot`` draws them again, and ``ax=`` chooses the axes.
 """
 
 # %%
@@ -51,8 +50,8 @@ plt.show()
 # How they were found
 # -------------------
 # The second engine goes on until the Stein residual and R-hat are below their limits and it has
-# gathered enough particles. Both limits were met long before the end. They are looked at after a
-# warm-up of forty iterations, the last twelve of which find the step size for the acceptance rate.
+# gathered enough particles. It met both limits long before the end. It checks them after a warm-up
+# of forty iterations; the last twelve of these find the step size for the acceptance rate.
 
 HistoryDisplay.from_estimator(other, quantities=["residual", "rhat", "acceptance"])
 plt.show()
@@ -88,8 +87,8 @@ right.set_title("Average over the rows", loc="left", fontsize=11)
 plt.show()
 
 # %%
-# A classifier, here inside a pipeline, has a probability in place of the mean. Forty tumours to
-# learn from leave it wide open, most of all for the largest.
+# A classifier, here inside a pipeline, has a probability in place of the mean. Forty tumours leave
+# it wide open, most of all for the largest.
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 X = X[["mean radius", "mean texture", "mean smoothness", "mean concavity"]]

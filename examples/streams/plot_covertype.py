@@ -16,7 +16,7 @@ Hamiltonian Monte Carlo (HMC) on all rows.
 # Nine tenths of the rows are learnt from, the others tested on. The coefficients of the
 # standardised columns share a precision with a Gamma(1, 0.01) prior, which is integrated out. The
 # numbers were stored by ``examples/benchmarks/covertype_hierarchical.py``, which takes half an hour
-# on one core; run it, with the folder of the data in ``SKSTEIN_DATA``, to have them made anew.
+# on one core.
 
 import matplotlib.pyplot as plt
 import numpy as np

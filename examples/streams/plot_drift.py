@@ -2,8 +2,8 @@
 Notice drift in a stream: forests
 =================================
 
-A model that learns from a stream is right as long as the stream stays what it was. A predictive
-distribution can tell when it does not: it knows how surprised it should be.
+A model that learns from a stream is right as long as the stream does not change. A predictive
+distribution can tell when it does: it knows how surprised it should be.
 """
 
 # %%
@@ -12,7 +12,7 @@ distribution can tell when it does not: it knows how surprised it should be.
 # Patches of forest in Colorado, thirty metres square; the question is whether lodgepole pine grows
 # there, told by ten measurements of each patch (elevation, slope, light, distances). The first
 # 60,000 patches come from one wilderness area, in random order. Then patches from a second one are
-# mixed in, more and more of them, until after 40,000 further patches all come from there.
+# mixed in, more and more of them, until after another 40,000 patches all come from there.
 #
 # The data are those of Blackard & Dean (1998).
 
@@ -66,8 +66,8 @@ def surprise(model, X, y):
 
 # %%
 # Two models watch the stream. One goes on learning, and averages over all it has ever seen. The
-# other begins anew once three chunks in a row were too surprising, with the fourth one as its first
-# rows; what came before is forgotten.
+# other starts again after three surprising chunks in a row, with the fourth one as its first rows;
+# it forgets everything before.
 
 
 def study(*forest):
@@ -99,8 +99,8 @@ with np.load("../results/drift.npz") as file:
 # %%
 # The surprise rises soon after the first patches of the second area come in, when they are still
 # few. The model that goes on learning learns the mixture of all it has seen, which the second area
-# is not; that its surprise sinks in the end is slow averaging, not forgetting. Beginning anew costs
-# a chunk each time (the dotted lines).
+# is not; its surprise sinks in the end by slow averaging, not by forgetting. Each new start costs a
+# chunk (the dotted lines).
 
 figure, (top, bottom) = plt.subplots(
     2, 1, figsize=(8.5, 5.6), sharex=True, height_ratios=[3, 2], layout="constrained"
@@ -112,7 +112,7 @@ for ax in (top, bottom):
         ax.axvline(k, color="#D55E00", lw=0.8, ls=":")
 top.axhspan(-3, 3, color="#009E73", alpha=0.15, lw=0)
 top.plot(chunks, table[:, 1], color="#0072B2", label="goes on learning")
-top.plot(chunks, table[:, 3], color="#D55E00", label="begins anew after an alarm")
+top.plot(chunks, table[:, 3], color="#D55E00", label="starts again after an alarm")
 top.set_ylabel("surprise above expectation (sd)")
 top.set_title("Is the model as surprised as it expects to be?", loc="left", fontsize=11)
 top.annotate(
@@ -138,6 +138,6 @@ plt.show()
 
 first = int(np.flatnonzero(table[BEFORE:, 1] > 3)[0]) + 1
 print(f"first surprise above 3 sd: {first} chunks after the move began")
-for label, column in (("goes on learning", 0), ("begins anew", 2)):
+for label, column in (("goes on learning", 0), ("starts again", 2)):
     print(f"{label:>18}: {np.nanmean(table[-AFTER:, column]):.3f} nats a row")
-print(f"new beginnings at chunks {', '.join(map(str, restarts))}")
+print(f"starts again at chunks {', '.join(map(str, restarts))}")
