@@ -134,8 +134,8 @@ print("{:.2f} to {:.2f}".format(*np.quantile(noise, [0.05, 0.95])))
 # Tables of the UCI repository, with the splits of Hernandez-Lobato & Adams (2015): nine tenths of
 # the rows to train on, one hidden layer of 50 units (protein 100). (One column of Boston housing is
 # an offensive statistic of race; the table is kept for comparison with published numbers, and good
-# for nothing else.) The rows are not part of the package; ``examples/benchmarks/uci.py`` computed the
-# results below in an hour and a half of one core.
+# for nothing else.) The rows are not part of the package; ``examples/benchmarks/uci.py`` computed
+# the results below in an hour and a half of one core.
 #
 # The mean log density of test rows, which judges prediction and doubt at once, is published for
 # Stein variational gradient descent (SVGD; Liu & Wang 2016, table 1), probabilistic

@@ -16,6 +16,9 @@ which the start decides: of 51 coefficients no particle of the prior is anywhere
 # rows. The reference is a long run of Markov chains. ``examples/benchmarks/pmd_mnist.py`` made and
 # stored ten runs from each start.
 
+import textwrap
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.ndimage import affine_transform

@@ -122,7 +122,7 @@ print(f"        final: mass below {mass_below(posterior):.3f}")
 # ----------------------
 # - *One-pass sequential Monte Carlo* takes in every batch once, by Bayes' rule, as a stream does
 #   (:func:`~skstein.inference.update`). Both modes stay, but each time that particles are drawn
-#   anew adds an error that no later pass can take off.
+#   anew adds an error that no later pass can remove.
 # - *Stochastic gradient Langevin dynamics* moves a chain by the gradient of ten rows and a little
 #   noise. Steps small enough not to widen the posterior are too small to cross the valley between
 #   the modes: each of four chains ends where it began, and the masses are those of the starts. One
