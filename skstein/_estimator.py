@@ -164,7 +164,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         return previous._pulled(bijection)
 
     def _update(self, target, bijection, X, y, sample_weight, offset=None, **fitted):
-        """Take further rows into the posterior, by the engine's own `update`; as `_infer` else."""
+        """Update the posterior with more rows by the engine's `update`; else as `_infer`."""
         self.inference_ = resolve_engine(self.inference)
         attributes = partial(self._attributes, bijection, target.names, fitted)
         event = self._event(X, y, sample_weight, offset)

@@ -145,7 +145,7 @@ def check_magnitude(values, name, smallest=SMALLEST):
 
 
 def check_count(value, name):
-    """``value`` as an int, refused by ``name`` if it is no positive whole number."""
+    """``value`` as an int; refused by ``name`` if it is not a positive whole number."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}.")
     return int(value)
@@ -171,5 +171,5 @@ def check_kernel_bounds(kernel):
 
 
 def has_callbacks(estimator):
-    """Whether an estimator has callbacks: its own, or handed on by a meta-estimator."""
+    """Whether an estimator has callbacks: its own, or passed by a meta-estimator."""
     return hasattr(estimator, "_skl_callbacks")

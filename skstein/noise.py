@@ -155,7 +155,7 @@ def resolve_noise(noise):
     ValueError
         For an unknown name.
     TypeError
-        For a class instead of an instance, or an object that is no noise.
+        For a class instead of an instance, or an object that is not a noise.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def resolve_noise(noise):
         )
     if not isinstance(noise, Noise):
         raise TypeError(
-            f"noise={noise!r} is no noise; pass a name of {sorted(NOISES)}, or an instance of a "
+            f"noise={noise!r} is not a noise; pass a name of {sorted(NOISES)}, or an instance of a "
             "subclass of skstein.noise.Noise."
         )
     noise = clone(noise)
@@ -190,7 +190,7 @@ def noise_to_fit(estimator, further=False):
     estimator : estimator
         With ``noise``, and ``noise_shape`` and ``noise_scale`` for normal noise alone.
     further : bool, default=False
-        Whether it is that of further rows of a stream, which cannot have another.
+        Whether it is that of more rows of a stream, which cannot have another.
 
     Raises
     ------
@@ -207,6 +207,6 @@ def noise_to_fit(estimator, further=False):
     if further and repr(noise) != repr(estimator._noise):
         raise ValueError(
             f"noise={estimator._noise} of the rows before is that of the whole stream: set it "
-            "back, or begin anew with fit."
+            "back, or start again with fit."
         )
     return noise

@@ -173,7 +173,7 @@ class ParticlePosterior:
         return np.tensordot(self.weights, values, axes=1)
 
     def as_prior(self) -> MultivariateNormal:
-        """The normal of this mean and covariance, as the ``prior=`` of a fit to further rows.
+        """The normal of this mean and covariance, as the ``prior=`` of a fit to more rows.
 
         It is of all coordinates, on the scale that they are reported on, so that the new rows may
         have other means and standard deviations. Particles are not kept: what is not normal is
@@ -242,7 +242,7 @@ class ParticlePosterior:
         Raises
         ------
         ValueError
-            If ``n_samples`` is no positive integer.
+            If ``n_samples`` is not a positive integer.
         """
         n_samples = check_count(n_samples, "n_samples")
         rng = as_generator(random_state)
@@ -282,7 +282,7 @@ class ParticlePosterior:
         """Kernel Stein discrepancy between the particles and the target, in whitened coordinates.
 
         It measures how well the particles stand for the parts of the posterior that they visit; it
-        cannot see a mode that no particle visited, and is no proof of convergence.
+        cannot see a mode that no particle visited, and does not prove convergence.
 
         Parameters
         ----------

@@ -262,8 +262,8 @@ def radial_shift(target, z, weights):
     -------
     float
         The mean change of the logarithm of the radius in such a move, positive outwards; 0 on very
-        many rows, where each density is dear and tails are those of a normal, and where it
-        does not matter or is below 3.5 standard errors.
+        many rows, where each density is expensive and tails are those of a normal, and if it is too
+        small to matter or below 3.5 standard errors.
     """
     n_rays = min(_N_RAYS * _CHEAP_UP_TO // max(target.n_rows or 0, 1), _N_RAYS)
     if n_rays < _FEW_RAYS:

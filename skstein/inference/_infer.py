@@ -205,7 +205,7 @@ def approximate(target, engine, rng, map, progress, init=None):
 
 
 def update(posterior, target, inference="pmd", *, n_jobs=None):
-    """Bring a posterior up to date with further rows of a stream.
+    """Update a posterior with more rows of a stream.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def update(posterior, target, inference="pmd", *, n_jobs=None):
         What `infer` or `update` returned for the rows so far, by the same engine; it is not
         changed. Its coordinates and its generator are used on.
     target : Target
-        Of the further rows alone, with the same prior.
+        Of the new rows alone, with the same prior.
     inference : str or engine, default="pmd"
         An engine with a method ``update``.
     n_jobs : int, default=None
@@ -255,11 +255,11 @@ def run_update(posterior, target, engine: Engine, *, n_jobs=None) -> ParticlePos
     """As `update`, by an engine that is the caller's own."""
     name = engine.name
     if engine.update is None:
-        raise ValueError(f'{name} cannot take in further rows; use inference="pmd".')
+        raise ValueError(f'{name} cannot learn from more rows; use inference="pmd".')
     if not engine.goes_on_from(posterior.state):
         raise ValueError(f"the posterior was not made by {name}, which cannot go on from it.")
     if posterior.names != tuple(target.names):
-        raise ValueError("the further rows have other coordinates than the posterior.")
+        raise ValueError("the new rows have other coordinates than the posterior.")
     if target.n_rows is None:
         raise ValueError("a target without n_rows has no rows to take in.")
     with one_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -293,7 +293,7 @@ def _require_same_density(previous, target):
         same = "data, weights, prior and rows set aside (early_stopping)"
     raise ValueError(
         "warm start: the log density is not the one that the earlier posterior was made for; "
-        f"go on with the same {same}, or start anew (warm_start=False)."
+        f"go on with the same {same}, or start again (warm_start=False)."
     )
 
 

@@ -2,7 +2,7 @@
 
 A step multiplies the density q by a known function. The weights follow at once; where they would
 degenerate, the step is cut into pieces (steps on one batch compose exactly) and the particles are
-drawn anew from a kernel density estimate between them.
+redrawn from a kernel density estimate between them.
 """
 
 from copy import copy
@@ -75,7 +75,7 @@ class WeightedParticles:
         self.log_weights = _equal(n_particles)
 
     def replace(self, draws, n_particles, rng):
-        """Draw ``n_particles`` anew from an estimate of the density, with equal weights."""
+        """Draw ``n_particles`` from an estimate of the density, with equal weights."""
         self.theta, density = draws(self.theta, self.weights, n_particles, rng)
         self.log_q = density.log_density(self.theta)
         self.log_weights = _equal(n_particles)
@@ -168,7 +168,7 @@ def mirror_step(state, log_posterior, step_size, rng):
 
 
 def bayes_step(state, log_likelihood, rng):
-    """Bayes' rule for further rows, ``log q += log_likelihood``; as `mirror_step` otherwise."""
+    """Bayes' rule for more rows, ``log q += log_likelihood``; as `mirror_step` otherwise."""
     return _carry(state, lambda left: left * _finite(log_likelihood(state.theta)), rng)
 
 

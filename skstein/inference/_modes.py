@@ -15,7 +15,7 @@ from ..targets.base import NotANumber
 
 _N_PAIRS = 4  # of starts, mirror images of each other about the mode
 _FAR = 6.0  # how far off they are, in standard deviations of each coordinate
-_N_NEAR = 2  # further pairs about ``initial``, in the target's own units
+_N_NEAR = 2  # more pairs about ``initial``, in the target's own units
 _MAX_ITER = 60  # of a search, in white coordinates
 _SAME = 1.0  # distance from the mode below which a search has come back to it
 APART = 3.0  # distance, in standard deviations at both modes, from which they are separated

@@ -37,8 +37,8 @@ class Engine(BaseEstimator):
         The optional parts of a target without which it cannot work.
     gaussian : bool
         Whether it works from the Gaussian at the mode, which `infer` then finds. Without it `infer`
-        looks for no mode, hands over the target as it is, and leaves the posterior's ``whitening``,
-        log densities and scores to the engine.
+        looks for no mode, passes the target as it is, and leaves the posterior's ``whitening``, log
+        densities and scores to the engine.
     needs_gaussian : bool
         Whether it is lost where no Gaussian comes near the posterior, as among the weights of a
         network: its particles are draws of one, or too few for more than some coordinates.

@@ -246,7 +246,7 @@ class MCMC(Engine):
         if changed:
             raise ValueError(
                 f"a warm start continues the chains as they are: {', '.join(changed)} must not "
-                "change. Start anew, or set it back."
+                "change. Start again, or set it back."
             )
         return deepcopy(state)
 

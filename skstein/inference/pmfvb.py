@@ -71,7 +71,7 @@ class PMFVB(Engine):
         Size of the random subset of ``coupling="subset"``, which costs so many gradients of each
         particle for each block.
     rewhiten : bool, default=False
-        Learn the coordinates anew from a first run of ``n_warmup`` iterations, by Stein's estimate
+        Learn the coordinates again from a first run of ``n_warmup`` iterations, by Stein's estimate
         of the expected Hessian under the mean field; for many blocks, whose means it improves.
     step_size : float, default=0.4
         Step of the Langevin warm-up, and of the whole run with several blocks or minibatches, in

@@ -52,7 +52,7 @@ class _Scaling:
     scale: np.ndarray | None = None
     y_center: float = 0.0
     y_scale: float = 1.0
-    offset_column: int | None = None  # of X, which is no feature then
+    offset_column: int | None = None  # of X, which is then not a feature
     offset_given: bool = False  # beside X
     half_scale: np.ndarray | None = None  # of coordinates that keep to one sign
 
@@ -63,11 +63,11 @@ class _Scaling:
 
 def takes_further_rows(estimator):
     """Whether the engine can bring a posterior up to date; what `partial_fit` is there for."""
-    with suppress(TypeError, ValueError):  # of what is no engine at all, which `fit` refuses
+    with suppress(TypeError, ValueError):  # of what is not an engine, which `fit` refuses
         if resolve_engine(estimator.inference).update is not None:
             return True
     raise AttributeError(
-        f"partial_fit of {type(estimator).__name__} needs an engine that takes in further rows, "
+        f"partial_fit of {type(estimator).__name__} needs an engine that takes more rows, "
         f'such as inference="pmd"; got inference={estimator.inference!r}.'
     )
 
@@ -77,7 +77,7 @@ class BayesianLinearModel(BayesianEstimator):
     """What the linear models share: priors, standardisation, and the layout of ``theta``.
 
     ``theta`` holds a row (intercept, coefficients) for each linear predictor of ``_outcome``, then
-    the outcome's further coordinates, then what else the target has.
+    the outcome's other coordinates, then those that the target adds.
     """
 
     inference: Any = "mcmc"
@@ -163,7 +163,7 @@ class BayesianLinearModel(BayesianEstimator):
         if further and where != {name: getattr(scaling, name) for name in where}:
             raise ValueError(
                 "offset must come in the way in which it came with the rows before, or not at all "
-                "if it did not; or begin anew with fit."
+                "if it did not; or start again with fit."
             )
         scaling = replace(scaling, **where)
         options = self._target_options(scaling, sample_weight)
@@ -240,7 +240,7 @@ class BayesianLinearModel(BayesianEstimator):
                 if getattr(self, name) != before:
                     raise ValueError(
                         f"{name}={before} of the rows before is that of the whole stream: set it "
-                        "back, or begin anew with fit."
+                        "back, or start again with fit."
                     )
             return self._scaling
         if not self.standardize:
@@ -263,7 +263,7 @@ class BayesianLinearModel(BayesianEstimator):
         intercept_prior = self._named_parameters["intercept_prior"](self.intercept_prior)
         if not intercept_prior.blockwise:
             raise ValueError(
-                f"intercept_prior={self.intercept_prior!r} is no prior of intercepts alone: use "
+                f"intercept_prior={self.intercept_prior!r} is not a prior of intercepts alone: use "
                 "another, such as Normal."
             )
         return {

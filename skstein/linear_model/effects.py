@@ -81,7 +81,7 @@ class Groups:
 
 
 class _Drawn:
-    """Standard normal draws of a group that was not seen, one a particle."""
+    """Standard normal draws of a group that was not seen, one per particle."""
 
     def __init__(self, code, known):
         self._seed, self._known = np.uint64(-code), known

@@ -38,7 +38,7 @@ class BayesianGammaRegression(LogLinkRegressor):
         part of the posterior. Otherwise they are integrated out, which is the better posterior:
         mean field understates standard deviations.
     offset : str or int, default=None
-        Name or position of a column of X that is no feature: it is added to the linear predictor
+        Name or position of a column of X that is not a feature: it is added to the linear predictor
         as it is, with coefficient 1, as the logarithm of an exposure is. Where the offset is not in
         X, `fit` and the predictions take it beside X.
     random_state : int, RandomState instance or None, default=None

@@ -40,7 +40,7 @@ class BayesianLogisticRegression(GeneralizedLinearClassifier):
         Weight of each class, multiplied into the sample weights; ``"balanced"`` gives all classes
         the same total weight.
     offset : str or int, default=None
-        Name or position of a column of X that is no feature: it is added to the linear predictor
+        Name or position of a column of X that is not a feature: it is added to the linear predictor
         as it is, with coefficient 1, as the logarithm of an exposure is. Where the offset is not in
         X, `fit` and the predictions take it beside X.
     random_state : int, RandomState instance or None, default=None

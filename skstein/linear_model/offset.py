@@ -19,7 +19,7 @@ def offset_column(offset, names, n_columns):
     known = range(n_columns) if names is None or not isinstance(offset, str) else list(names)
     if offset not in known or isinstance(offset, bool):
         columns = f"columns 0 to {n_columns - 1}" if isinstance(known, range) else f"{known}"
-        raise ValueError(f"offset={offset!r} is no column of X, which has {columns}.")
+        raise ValueError(f"offset={offset!r} is not a column of X, which has {columns}.")
     if n_columns == 1:
         raise ValueError(f"offset={offset!r} leaves no feature: X needs another column.")
     return known.index(offset)

@@ -22,10 +22,10 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
     positive one moves probability towards the classes at the end. With two classes this is logistic
     or probit regression, with another prior.
 
-    There is no intercept, whose place the cut points take. The prior of the coefficients is on the
-    scale of the standardised features (``standardize=True``), and that of the cut points is on the
-    class probabilities where these are 0, at the means of the features; everything the estimator
-    reports is on the original scale.
+    Cut points take the place of an intercept. The prior of the coefficients is on the scale of the
+    standardised features (``standardize=True``), and that of the cut points is on the class
+    probabilities where these are 0, at the means of the features; everything the estimator reports
+    is on the original scale.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
         Weight of each class, multiplied into the sample weights; ``"balanced"`` gives all classes
         the same total weight.
     offset : str or int, default=None
-        Name or position of a column of X that is no feature: it is added to the linear predictor
+        Name or position of a column of X that is not a feature: it is added to the linear predictor
         as it is, with coefficient 1. Where the offset is not in X, `fit` and the predictions take
         it beside X.
     random_state : int, RandomState instance or None, default=None
@@ -178,7 +178,7 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
         if other or (further and self._outcome.link is not LINKS[self.link]):
             raise ValueError(
                 "link and categories of the rows before are those of the whole stream: set them "
-                "back, or begin anew with fit."
+                "back, or start again with fit."
             )
         self.categories_ = self.categories_ if further else given
         return super()._validated(X, y, further)

@@ -353,7 +353,7 @@ class HierarchicalNormal(Prior):
 
 
 def _each(value, p, name="scale"):
-    """A parameter as an array of shape (p,): one a feature, repeated for each class."""
+    """A parameter as an array of shape (p,): one per feature, repeated for each class."""
     # Asked for at every gradient: where there are few rows that costs as much as the rows do.
     number = isinstance(value, (float, Real))  # a plain float is found out at once
     return _same(float(value), p, name) if number else _tiled(value, p, name)
