@@ -175,7 +175,8 @@ def bayes_step(state, log_likelihood, rng):
 def _carry(state, log_change, rng):
     """Change the density by ``log_change(1)``, in pieces between which particles are resampled.
 
-    ``log_change(left)`` is what is to come, at the particles, once the share ``1 - left`` is done.
+    ``log_change(left)`` is the remaining change at the particles when the share ``1 - left`` is
+    done.
     """
     left, change, pieces = 1.0, log_change(1.0), 0
     while left >= _NEGLIGIBLE and pieces < MAX_PIECES:
@@ -184,7 +185,7 @@ def _carry(state, log_change, rng):
         state.advance(change, piece)
         change = change * (1.0 - piece)
         left = left * (1.0 - piece)
-        # A piece that was bounded ends on the edge, and rounding must not decide on which side.
+        # A bounded piece ends on the edge; rounding must not decide on which side.
         if state.resampled and state.ess() < (state.min_ess + 1e-6) * len(state.theta):
             state.replace(state.draws, state.n_particles, rng)
             if left >= _NEGLIGIBLE:
@@ -193,7 +194,7 @@ def _carry(state, log_change, rng):
 
 
 def _finite(value):
-    """Log densities in which particles of density 0, or of overflow, are put out but not lost."""
+    """Log densities with -inf and overflow replaced by -1e300: weight 0, but finite differences."""
     if not np.isfinite(value).any():
         raise FloatingPointError(
             "no particle has a finite log density: start elsewhere (init), or check the density."

@@ -5,7 +5,7 @@ over itself,
 
     log q' = (1 - g) log q + g (log p + (n / b) sum_batch log-likelihood),
 
-carried by weighted particles (a "good" proposal, never moved) or by a weighted kernel density
+represented by weighted particles (a "good" proposal, never moved) or by a weighted kernel density
 estimate that is resampled. Only values of the log density are used, never a gradient. What differs
 from the paper's algorithm 1, each found necessary:
 
@@ -17,10 +17,10 @@ from the paper's algorithm 1, each found necessary:
   not at every step;
 - draws from the kernels keep the mean and covariance of the particles, group by group (`_kde.py`);
   from round kernels each draw inflates the variance;
-- a final stage on all rows takes off what bias is left: importance weights where they do not
+- a final stage on all rows removes the remaining bias: importance weights where they do not
   degenerate, and preconditioned Crank-Nicolson moves.
 
-Further rows are taken in by `update` (`_stream.py`).
+`update` learns from more rows (`_stream.py`).
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -67,11 +67,11 @@ class PMD(Engine):
         standardised features). "auto" is the prior in up to ten coordinates, or where there is no
         score.
     strategy : {"auto", "particles", "kde", "hybrid"}, default="auto"
-        "particles": the first draws are only weighted, which asks for a start that is close to the
-        posterior. "kde": they are redrawn from a kernel density estimate when their weights
-        degenerate. "hybrid": the same, and at the end ``n_weighted`` draws of the estimate are
-        weighted with all rows. "auto" is "particles" from a start other than the prior, "hybrid"
-        from the prior in up to four coordinates, else "kde".
+        "particles": the first draws are only weighted, which needs a start close to the posterior.
+        "kde": they are redrawn from a kernel density estimate when their weights degenerate.
+        "hybrid": the same, and at the end ``n_weighted`` draws of the estimate are weighted with
+        all rows. "auto" is "particles" from a start other than the prior, "hybrid" from the prior
+        in up to four coordinates, else "kde".
     step_size : {"auto", "inverse", "inverse-sqrt"} or callable, default="auto"
         ``g_t = step_size(t, n_batches)`` in (0, 1], for t = 1, 2, ... and batches in an epoch:
         ``2 / (t - 1 + 2 n_batches)``, ``1 / t``, ``1 / (100 + sqrt(t))``, or a function;
@@ -223,15 +223,15 @@ class PMD(Engine):
                 problems.append(few)
         memory = 0.0
         if n_sweeps:
-            # Few particles that carry all the weight would need many moves to spread; particles
-            # somewhat off the posterior need few to get there.
+            # Temper the weights first: the moves correct a slight bias faster than they separate
+            # many copies of a few particles.
             state.flatten(_DISTINCT * m)
             copies = m / state.ess()
             state.resample(m, rng)
             state.theta, memory = pcn_sweeps(log_posterior, state.theta, copies, n_sweeps, rng)
             if memory > 1.0:
                 problems.append(
-                    "the final moves have not taken the particles away from where they were: "
+                    "the final moves have not separated the particles from where they were: "
                     "raise n_sweeps"
                 )
         if power < self.min_power:

@@ -62,9 +62,9 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
         """Learn from more rows: a stream of them, each once, in chunks of any size.
 
         The posterior is that of all rows so far, up to sampling error; the rows are not kept. The
-        first call is a fit, and what it standardises by stays. After `fit`, the rows of the fit are
-        the first ones; a later `fit` starts again. Needs ``inference="pmd"``, whose ``n_total``
-        allows more passes over the same rows; rows of weight zero count as rows.
+        first call is a fit, and its standardisation stays. After `fit`, the rows of the fit are the
+        first ones; a later `fit` starts again. Needs ``inference="pmd"``, whose ``n_total`` allows
+        more passes over the same rows; rows of weight zero count as rows.
 
         Parameters
         ----------

@@ -69,14 +69,14 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
     verbose : int, default=0
         If positive, a line is printed for each tenth of the inference.
     warm_start : bool, default=False
-        Whether `fit` goes on from the posterior of the call before, on the same data: "mcmc"
+        Whether `fit` goes on from the posterior of the previous call, on the same data: "mcmc"
         continues its chains and adds to its points, "fwss" keeps the particles and adds those
         missing to a larger ``n_particles``, the other engines start from the particles.
     random_effects : list, dict or callable, default=None
-        Columns of X that hold groups, text or numbers, by name or position, each of which has an
-        effect of its own that is drawn from one distribution: ``["county"]`` gives each county an
-        intercept, ``{"county": ["floor"]}`` a slope of that feature too. A function is given X and
-        returns either. See :doc:`/groups`.
+        Columns of X that hold groups, text or numbers, by name or position, each with an effect of
+        its own, drawn from one distribution: ``["county"]`` gives each county an intercept,
+        ``{"county": ["floor"]}`` a slope of that feature too. A function is given X and returns
+        either. See :doc:`/groups`.
     effects_prior : str or prior instance, default="half-normal"
         Prior of the standard deviations of random effects: "half-normal" or "half-student-t", of
         scale 1, or :class:`~skstein.priors.HalfNormal` or `~skstein.priors.HalfStudentT`; on the
@@ -89,14 +89,14 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
     posterior_ : ParticlePosterior
         Weighted particles of ``(coefficients, cut points)``, in original units; with
         ``factorized=True`` also the logarithms of the prior's variances, on the scale on which it
-        applies. :doc:`/trust` tells what it says, and whether to believe it.
+        applies. :doc:`/trust` says how to read it, and whether to believe it.
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted as by every classifier; columns of probabilities are in this order.
     categories_ : ndarray of shape (n_classes,)
         The classes in their own order.
     coef_ : ndarray of shape (n_features,)
-        Posterior means of the coefficients, to be read: predictions come from ``posterior_``, and
-        do not follow what is written here.
+        Posterior means of the coefficients, for reading: predictions come from ``posterior_``, and
+        changes here do not affect them.
     cut_points_ : ndarray of shape (n_classes - 1,)
         Posterior means of the cut points between neighbours of ``categories_``.
     coef_std_ : ndarray of shape (n_features,)
