@@ -1,5 +1,4 @@
-"""The only file that uses scikit-learn's private helpers, so that a new release changes one
-place."""
+"""The only file that uses scikit-learn's private helpers: a new release changes one place."""
 
 import re
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The posterior predictive of whatever holds an estimator of this package.
+"""The posterior predictive distribution of any object that holds an estimator of this package.
 
 A pipeline, a search, a shifted threshold or a transformed outcome hides the estimator's predictive
 methods. `predictive` reaches through them: it is a table from the type of a wrapper to the step

@@ -307,7 +307,7 @@ def test_signs_with_other_priors_streams_and_warm_starts(prior, rng):
         ([1, 0], {}, "1, -1 or 0 for each of 4 features"),
         ([1, 0, 2, 0], {}, "1, -1 or 0 for each of 4 features"),
         (np.ones((4, 1)), {}, "1, -1 or 0 for each of 4 features"),
-        ({"age": 1}, {}, "signs of age, which are no features of X"),
+        ({"age": 1}, {}, "signs of age, which are not features of X"),
         ([1, np.nan, 0, 0], {}, "1, -1 or 0 for each of 4 features"),
         (["+", "-", "+", "-"], {}, "1, -1 or 0 for each of 4 features"),
         ("all", {}, "'positive' parameter"),

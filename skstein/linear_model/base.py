@@ -1,8 +1,8 @@
 """What the linear models share: priors, standardisation, and the way to the original scale.
 
 The target is fitted in the coordinates of standardised features (and a standardised outcome), where
-a default prior makes sense, and the posterior is moved to the original scale by an affine map. So
-whatever an estimator reports or predicts is in the units of the data it was given.
+a default prior makes sense. An affine map then moves the posterior to the original scale, so that
+an estimator reports and predicts in the units of its data.
 """
 
 from contextlib import suppress
@@ -35,8 +35,8 @@ from . import effects as random_effects
 from ._knowledge import half_scale, informed, signs_of, with_signs
 from .offset import check_offset, offset_column, split
 
-# For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
-# a matter of luck, and so is the prior, which applies on it.
+# Rows per coordinate for the start of a stream. With fewer, the scale of a skewed feature is a
+# matter of luck, and with it the prior, which applies on that scale.
 _FIRST_ROWS = 10
 
 
@@ -44,7 +44,7 @@ _FIRST_ROWS = 10
 class _Scaling:
     """``(X - center) / scale`` and ``(y - y_center) / y_scale``; None leaves features alone.
 
-    Where the outcome is not standardised, ``y_center`` is what the linear predictor is centred at.
+    If the outcome is not standardised, the linear predictor is centred at ``y_center``.
     """
 
     fit_intercept: bool = True
@@ -62,7 +62,7 @@ class _Scaling:
 
 
 def takes_further_rows(estimator):
-    """Whether the engine can bring a posterior up to date; what `partial_fit` is there for."""
+    """Whether the engine can update a posterior, and so whether there is a `partial_fit`."""
     with suppress(TypeError, ValueError):  # of what is not an engine, which `fit` refuses
         if resolve_engine(estimator.inference).update is not None:
             return True
@@ -123,7 +123,7 @@ class BayesianLinearModel(BayesianEstimator):
         return tags
 
     def _validated(self, X, y, further):
-        """X in float64, dense or CSR with one entry a place, and y as it is."""
+        """X in float64, dense or CSR with one entry per place, and y unchanged."""
         if self.random_effects is not None:
             X, y = random_effects.read(self, X, y, reset=True)
             check_magnitude(X[:, self._effects.common], "X")
@@ -137,7 +137,7 @@ class BayesianLinearModel(BayesianEstimator):
         return X, y
 
     def _fit(self, X, y, sample_weight, stream=False, classes=None, offset=None):
-        """Find the posterior; in a stream, go on from that of the rows before."""
+        """Find the posterior; in a stream, go on from that of the previous rows."""
         given = X, y, sample_weight, offset
         self._refuse_beside_effects(stream)
         further = stream and hasattr(self, "posterior_")
@@ -156,13 +156,13 @@ class BayesianLinearModel(BayesianEstimator):
         elif outcome.n_predictors > 1 and offset.any():
             raise ValueError(
                 "offset is added to one linear predictor, and these classes have "
-                f"{outcome.n_predictors}: leave it out, or tell two classes apart."
+                f"{outcome.n_predictors}: leave it out, or fit two classes."
             )
         scaling = self._find_scaling(further, X, y, sample_weight, offset)
         where = {"offset_column": column, "offset_given": given[3] is not None}
         if further and where != {name: getattr(scaling, name) for name in where}:
             raise ValueError(
-                "offset must come in the way in which it came with the rows before, or not at all "
+                "offset must be given as it was with the previous rows, or not at all "
                 "if it did not; or start again with fit."
             )
         scaling = replace(scaling, **where)
@@ -195,7 +195,7 @@ class BayesianLinearModel(BayesianEstimator):
         return learn(target, to_original, *given, _scaling=scaling)
 
     def _refuse_beside_effects(self, stream):
-        """Refuse what random effects do not go together with."""
+        """Refuse parameters that cannot be combined with random effects."""
         if self.random_effects is None:
             return
         prior = self._named_parameters["prior"](self.prior)
@@ -210,10 +210,10 @@ class BayesianLinearModel(BayesianEstimator):
         }
         for what, used in beside.items():
             if used:
-                raise ValueError(f"{what} and random_effects do not go together; use one of them.")
+                raise ValueError(f"{what} and random_effects cannot be combined; use one of them.")
 
     def _split_offset(self, X, offset):
-        """The features of X, the offset (n,) of the rows, and which column of X it is, if any."""
+        """The features of X, the offset (n,) of the rows, and its column in X, if any."""
         names = getattr(self, "feature_names_in_", None)
         column = offset_column(self.offset, names, X.shape[1])
         if column is None:
@@ -227,12 +227,12 @@ class BayesianLinearModel(BayesianEstimator):
         return RegressionTarget(self._outcome, X, y, **options)
 
     def _find_scaling(self, further, X, y, sample_weight, offset):
-        """How features and outcome are standardised; ``further`` rows as the first.
+        """How features and outcome are standardised; ``further`` rows like the first ones.
 
         Raises
         ------
         ValueError
-            If parameters ask for another way than that of the first rows.
+            If the parameters differ from those of the first rows.
         """
         if further:
             for name in ("fit_intercept", "standardize"):
@@ -277,7 +277,7 @@ class BayesianLinearModel(BayesianEstimator):
         }
 
     def _signs(self, target, scaling):
-        """Of each coordinate: 1, -1, or 0 where it may have either."""
+        """The sign of each coordinate: 1, -1, or 0 for either."""
         names = getattr(self, "feature_names_in_", None)
         signs = signs_of(self.positive, self.n_features_in_, names)
         signs = self._features(scaling, signs)
@@ -325,7 +325,7 @@ class BayesianLinearModel(BayesianEstimator):
         return target
 
     def _begins_stream(self, X, n_coordinates, *problems):
-        """Warn where the first rows of a stream are poor ground for all that follow."""
+        """Warn if the first rows are too few or degenerate to fix the scaling for the stream."""
         problems = [text for text in problems if text]
         if X.shape[0] < _FIRST_ROWS * n_coordinates:
             problems.append(f"{X.shape[0]} rows for {n_coordinates} coordinates")
@@ -335,12 +335,12 @@ class BayesianLinearModel(BayesianEstimator):
         if problems:
             warn(
                 "the first rows of a stream fix scaling and coordinates, and these have "
-                f"{', '.join(problems)}: begin with more of them, some hundreds in random order "
+                f"{', '.join(problems)}: start with more of them, some hundreds in random order "
                 f"and at least {_FIRST_ROWS} for each coordinate."
             )
 
     def _reporting(self, scaling, dim):
-        """The map from a target's coordinates to what the posterior reports, in original units."""
+        """The map from a target's coordinates to the reported ones, in original units."""
         outcome = self._outcome
         maps = [self._to_original_scale(scaling, *units) for units in self._units(scaling)]
         origins, *matrices = map(list, zip(*maps, strict=True))
@@ -355,7 +355,7 @@ class BayesianLinearModel(BayesianEstimator):
             for parts, rest in zip(matrices, (factor, 1.0 / factor), strict=True)
         ]
         if outcome.constant is not None and scaling.center is not None:
-            # It gives up what centring took from the predictor.
+            # It returns what centring took from the predictor.
             both[0][first + outcome.constant, :first] = scaling.center / scaling.scale
             both[1][first + outcome.constant, :first] = -scaling.center
         affine = Affine(shift, *(part.tocsr() for part in both))
@@ -367,7 +367,7 @@ class BayesianLinearModel(BayesianEstimator):
         """The map of one row (intercept, coefficients) to original units: offset, matrix, inverse.
 
         With x' = (x - center) / scale and a predictor eta = factor eta' + shift, the coefficients
-        of x are those of x' times factor / scale, and the intercept gives up what centring took.
+        of x are those of x' times factor / scale, and the intercept returns what centring took.
         """
         p, first = len(self._features(scaling)), int(scaling.fit_intercept)
         center = scaling.center
@@ -385,7 +385,7 @@ class BayesianLinearModel(BayesianEstimator):
         return offset, matrix, inverse
 
     def _features(self, scaling, names=None):
-        """Names of the features, the columns of X but for an offset and groups."""
+        """Names of the features: the columns of X without an offset and groups."""
         if names is None:
             names = [f"x{j}" for j in range(self.n_features_in_)]
             names = getattr(self, "feature_names_in_", names)
@@ -394,7 +394,7 @@ class BayesianLinearModel(BayesianEstimator):
         return [name for j, name in enumerate(names) if j != scaling.offset_column]
 
     def _units(self, scaling):
-        """By what each linear predictor is multiplied, and then moved, in original units."""
+        """The factor and the shift of each linear predictor, in original units."""
         return self._outcome.predictors_rescaled(scaling.y_center, scaling.y_scale)
 
     def _unpack(self, theta):

@@ -1,4 +1,4 @@
-"""Linear models of classes, whatever links them."""
+"""Linear models of classes, for any link."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Linear models of a numeric outcome, whatever it is."""
+"""Linear models of a numeric outcome of any family."""
 
 import numpy as np
 
