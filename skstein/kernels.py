@@ -15,9 +15,9 @@ the points. Products of matrices carry the work, so the arithmetic is BLAS's.
 
 References
 ----------
-Liu & Wang (2016), "Stein variational gradient descent".
+Liu & Wang (2016), "Stein variational gradient descent" (arXiv:1608.04471).
 
-Gorham & Mackey (2017), "Measuring sample quality with kernels".
+Gorham & Mackey (2017), "Measuring sample quality with kernels" (arXiv:1703.01717).
 """
 
 import numbers

@@ -1,8 +1,8 @@
 """The noise of a regressor: normal, with heavy tails, or different between rows.
 
 A noise is a parameter object: an estimator's ``noise="student-t"`` makes one with its defaults, and
-``noise__df`` tunes it in a grid search. It makes the outcome that is observed
-(:mod:`skstein.outcomes`). ``NOISES`` has the names: "normal", "student-t" and "heteroscedastic".
+``noise__df`` tunes it in a grid search. It makes the outcome (:mod:`skstein.outcomes`). ``NOISES``
+has the names: "normal", "student-t" and "heteroscedastic".
 """
 
 from numbers import Real
@@ -49,9 +49,9 @@ class StudentTNoise(Noise):
     ----------
     df : float or "estimate", default="estimate"
         Degrees of freedom, above 2; the fewer, the heavier the tails. "estimate" makes the
-        logarithm of what they have beyond 2 a coordinate, ``log_df_above_2``, with the prior
-        :math:`\nu - 2 \sim \Gamma(2, 0.1)`, of mean 20. They are more than 2 so that predictions
-        have a standard deviation.
+        logarithm of their excess over 2 a coordinate, ``log_df_above_2``, with the prior :math:`\nu
+        - 2 \sim \Gamma(2, 0.1)`, of mean 20. They are more than 2 so that predictions have a
+        standard deviation.
 
     References
     ----------
@@ -183,7 +183,7 @@ def resolve_noise(noise):
 
 
 def noise_to_fit(estimator, further=False):
-    """The noise that an estimator's parameters ask for.
+    """The noise of an estimator's parameters.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def noise_to_fit(estimator, further=False):
     Raises
     ------
     ValueError
-        If the parameters do not go together, or the stream has another noise.
+        If the parameters cannot be combined, or the stream has another noise.
     """
     noise = resolve_noise(estimator.noise)
     priors_given = (estimator.noise_shape, estimator.noise_scale) != (None, None)

@@ -109,8 +109,8 @@ class PMD(Engine):
 
     References
     ----------
-    Dai, He, Dai & Song (2016), "Provable Bayesian inference via particle mirror descent",
-    algorithms 1 and 2.
+    Dai, He, Dai & Song (2016), "Provable Bayesian inference via particle mirror descent"
+    (arXiv:1506.03101), algorithms 1 and 2.
 
     Examples
     --------

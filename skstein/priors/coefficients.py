@@ -249,7 +249,7 @@ class AdaptiveRidge(StudentT):
 
     References
     ----------
-    Tran, Tseng & Kohn, "Particle mean field variational Bayes", section 7.
+    Tran, Tseng & Kohn, "Particle mean field variational Bayes" (arXiv:2303.13930), section 7.
 
     Examples
     --------
@@ -296,7 +296,7 @@ class HierarchicalNormal(Prior):
 
     References
     ----------
-    "Frank-Wolfe Stein sampling", section 5.
+    "Frank-Wolfe Stein sampling" (arXiv:1805.07912), section 5.
 
     Examples
     --------
