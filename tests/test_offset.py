@@ -133,7 +133,7 @@ def test_streams_take_offsets():
         column.partial_fit(beside(X, offset)[at], y[at])
     assert_allclose(column.coef_, stream.coef_, rtol=1e-9)
     assert np.abs((stream.coef_ - [0.5, -0.3]) / stream.coef_std_).max() < 3.5
-    with pytest.raises(ValueError, match="offset must come in the way"):
+    with pytest.raises(ValueError, match="offset must be given as it was"):
         stream.partial_fit(X, y)
 
 

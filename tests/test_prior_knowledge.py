@@ -425,7 +425,7 @@ def test_a_horseshoe_shrinks_noise_and_keeps_signals(sparse_problem):
         (Horseshoe(n_relevant=4), {}, "n_relevant=4 relevant coefficients of 4"),
         (Horseshoe(slab_scale=0.0), {}, "'slab_scale' parameter of Horseshoe"),
         (Horseshoe(), {"factorized": True, "inference": "pmfvb"}, "factorized=False"),
-        ("normal", {"intercept_prior": Horseshoe()}, "no prior of intercepts alone"),
+        ("normal", {"intercept_prior": Horseshoe()}, "not a prior of intercepts alone"),
     ],
 )
 def test_a_horseshoe_where_it_cannot_be_is_refused(prior, params, message):
