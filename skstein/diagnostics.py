@@ -56,7 +56,7 @@ def split_rhat(draws, *, rank=True):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain.
 
     References
     ----------
@@ -102,7 +102,7 @@ def ess(draws, *, rank=True):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain.
 
     See Also
     --------
@@ -143,7 +143,7 @@ def ess_sd(draws):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def ess_quantile(draws, q):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain, or ``q`` is not
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain, or ``q`` is not
         between 0 and 1.
 
     References
@@ -212,7 +212,7 @@ def ess_tail(draws, q=(0.05, 0.95)):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain, or ``q`` is not
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain, or ``q`` is not
         between 0 and 1.
 
     References
@@ -246,7 +246,7 @@ def mcse_mean(draws):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def mcse_sd(draws):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain.
 
     Notes
     -----
@@ -316,7 +316,7 @@ def mcse_quantile(draws, q):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain, or ``q`` is not
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain, or ``q`` is not
         between 0 and 1.
 
     References
@@ -365,7 +365,7 @@ def summarize(draws):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain.
 
     Examples
     --------

@@ -573,7 +573,8 @@ class Spoiling(Engine):
 
 
 @pytest.mark.parametrize(
-    ("factor", "much"), [(1e3, r"by [\d.e+]+ nats a row"), (1e200, "by infinitely many nats a row")]
+    ("factor", "much"),
+    [(1e3, r"by [\d.e+]+ nats per row"), (1e200, "by infinitely many nats a row")],
 )
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_a_particle_that_an_engine_spoils_is_dropped(Estimator, factor, much):
@@ -610,7 +611,7 @@ def test_a_constant_may_stay_and_what_is_worse_by_a_nat_a_row_may_not(Estimator)
     X, y = data(Estimator, n_classes=2)
     model = small(Estimator).set_params(inference=Shifting()).fit(X, y)
     assert len(model.posterior_) == 3
-    with pytest.warns(ConvergenceWarning, match=r"1 of 3 networks .*, by 1\.\d+ nats a row"):
+    with pytest.warns(ConvergenceWarning, match=r"1 of 3 networks .*, by 1\.\d+ nats per row"):
         model.set_params(inference=Shifting(4.0)).fit(X, y)
     assert len(model.posterior_) == 2
     assert model.posterior_.diagnostics["n_dropped"] == 1

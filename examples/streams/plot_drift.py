@@ -129,15 +129,15 @@ top.legend(frameon=False)
 bottom.plot(chunks, table[:, 0], color="#0072B2")
 bottom.plot(chunks, table[:, 2], color="#D55E00")
 bottom.set_xlabel("chunk of 1000 patches")
-bottom.set_ylabel("surprise (nats a row)")
+bottom.set_ylabel("surprise (nats per row)")
 plt.show()
 
 # %%
 # The figures in numbers: the first alarm, and the mean surprise of the last fifty chunks. Somebody
-# who tosses a coin is surprised by 0.693 nats a row: less than the model that does not forget.
+# who tosses a coin is surprised by 0.693 nats per row: less than the model that does not forget.
 
 first = int(np.flatnonzero(table[BEFORE:, 1] > 3)[0]) + 1
 print(f"first surprise above 3 sd: {first} chunks after the move began")
 for label, column in (("goes on learning", 0), ("starts again", 2)):
-    print(f"{label:>18}: {np.nanmean(table[-AFTER:, column]):.3f} nats a row")
+    print(f"{label:>18}: {np.nanmean(table[-AFTER:, column]):.3f} nats per row")
 print(f"starts again at chunks {', '.join(map(str, restarts))}")

@@ -138,7 +138,7 @@ def without_failures(target, posterior, weighted=False):
     much = np.median(loss[failed]) / weight
     failure = (
         "explain the rows they were trained on worse than a constant does, by "
-        f"{f'{much:.2g}' if np.isfinite(much) else 'infinitely many'} nats a row"
+        f"{f'{much:.2g}' if np.isfinite(much) else 'infinitely many'} nats per row"
     )
     advice = "reduce learning_rate_init, raise max_iter, or scale the features."
     if failed.all():

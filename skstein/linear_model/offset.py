@@ -42,7 +42,7 @@ def check_offset(offset, n):
         offset = check_array(offset, dtype=np.float64, **options)
     if offset.shape != (n,):
         raise ValueError(
-            f"offset must have one number a row of X, shape ({n},), got {offset.shape}."
+            f"offset must have one number per row of X, shape ({n},), got {offset.shape}."
         )
     check_magnitude(offset, "offset", smallest=0.0)
     return offset

@@ -370,7 +370,7 @@ def _tiled(value, p, name):
     value = np.asarray(value, dtype=float)
     if value.ndim > 1 or (value.ndim == 1 and (p % len(value) if len(value) else p)):
         raise ValueError(
-            f"the prior's {name} must be a number or one number a feature; got shape "
+            f"the prior's {name} must be a number or one number per feature; got shape "
             f"{value.shape} for {p} coefficients."
         )
     # Beyond these its square leaves the range of floating point.
