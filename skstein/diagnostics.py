@@ -175,8 +175,8 @@ def ess_quantile(draws, q):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws per chain, or ``q`` is not
-        between 0 and 1.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain, or if ``q`` is
+        not between 0 and 1.
 
     References
     ----------
@@ -212,8 +212,8 @@ def ess_tail(draws, q=(0.05, 0.95)):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws per chain, or ``q`` is not
-        between 0 and 1.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain, or if ``q`` is
+        not between 0 and 1.
 
     References
     ----------
@@ -316,8 +316,8 @@ def mcse_quantile(draws, q):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws per chain, or ``q`` is not
-        between 0 and 1.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain, or if ``q`` is
+        not between 0 and 1.
 
     References
     ----------

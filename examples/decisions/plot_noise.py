@@ -115,7 +115,7 @@ plt.show()
 
 # %%
 # The choice between the two needs no customers: the log predictive density of rows that were not
-# fitted, in nats per row. A search does the same, by ``{"noise": ["normal", "heteroscedastic"]}`` and
-# ``scoring=log_predictive_scorer``.
+# fitted, in nats per row. A search does the same by ``{"noise": ["normal", "heteroscedastic"]}``
+# and ``scoring=log_predictive_scorer``.
 
 print({noise: round(float(score), 2) for noise, score in scores.items()})
