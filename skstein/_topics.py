@@ -220,7 +220,7 @@ class TopicPosterior:
         Raises
         ------
         ValueError
-            If ``n_samples`` is no positive integer.
+            If ``n_samples`` is not a positive integer.
         """
         rng = as_generator(random_state)
         chosen = rng.choice(len(self), size=check_count(n_samples, "n_samples"), p=self.weights)
