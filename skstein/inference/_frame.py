@@ -22,6 +22,7 @@ START_ELSEWHERE = "If another mode is the main one, start the search from there 
 _SCALE = "Scale the features or use a tighter prior."
 # Standard deviations of few groups lean less than that, and chains still take three times as long.
 _SHIFT_OF_OWN = 0.5 * SHIFT
+_LEANING = 0.1  # the shift from which a coordinate is straightened where one has to be
 MAX_ROUNDING = 0.1  # of the log density: engines tell particles apart by differences of about 1
 
 
@@ -96,12 +97,15 @@ def find_frame(target):
     try:
         scanned = inner.scanned(surrogate) if supports(inner, "scanned") else inner
         least = SHIFT if outer is None else _SHIFT_OF_OWN
-        one_sided = np.flatnonzero(np.abs(line_shifts(scanned, laplace)) > least)
+        shifts = np.abs(line_shifts(scanned, laplace))
+        one_sided = np.flatnonzero(shifts > least)
         if supports(target, "straightened"):
             straight = target.straightened(surrogate)
             return replace(plain, bijection=straight or gaussian, one_sided=one_sided)
         if len(one_sided):
-            bijection = OneSided(scanned, laplace, one_sided, surrogate).bijection
+            # Those that lean a little are then what holds up chains.
+            leaning = np.flatnonzero(shifts > _LEANING)
+            bijection = OneSided(scanned, laplace, leaning, surrogate).bijection
             bijection = bijection if outer is None else Chain(outer, bijection)
             return replace(plain, bijection=bijection, one_sided=one_sided)
     except (FloatingPointError, LinAlgError) as error:

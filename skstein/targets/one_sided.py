@@ -51,8 +51,8 @@ def line_shifts(target, laplace):
     covariance = cho_solve(cho_factor(laplace.hessian), np.eye(target.dim))
     directions = covariance / np.sqrt(covariance.diagonal())[:, None]
     peek = _line_values(target, laplace.mode, directions, np.tile(_PEEK, (target.dim, 1)))
-    # A Gaussian falls by 2 on both sides; a shift of .5 goes with a difference well above 1.
-    suspects = np.flatnonzero(~(np.abs(peek[:, 1] - peek[:, 0]) < 1.0))
+    # A Gaussian falls by 2 on both sides; a shift of .1 goes with a difference above a half.
+    suspects = np.flatnonzero(~(np.abs(peek[:, 1] - peek[:, 0]) < 0.5))
     shifts = np.zeros(target.dim)
     if len(suspects):
         steps = np.tile(_SCAN, (len(suspects), 1))
