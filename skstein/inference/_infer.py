@@ -16,6 +16,7 @@ from ..posterior import ParticlePosterior
 from ..protocols import Bijection, WorkingTarget
 from ..targets import ControlVariate, Transformed, supports
 from ..targets.base import NotANumber
+from ..targets.folded import within
 from ._check import StartDraws, judge, most_scored
 from ._frame import find_frame
 from ._hold_out import hold_out
@@ -315,7 +316,7 @@ def _wrap(target, engine: Engine, frame) -> tuple[Bijection | None, WorkingTarge
     if not engine.whiten:
         return None, Transformed(target, None, start=frame.gaussian)
     coordinates = frame.bijection if engine.one_sided else frame.gaussian
-    return coordinates, Transformed(target, coordinates)
+    return coordinates, within(target, coordinates)
 
 
 def _bring_back(posterior, coordinates, names):

@@ -70,6 +70,9 @@ class Target:
         About which ``conditional`` is given second moments.
     symmetric_prior : bool
         Whether the prior stays the same if a coordinate of a linear predictor changes its sign.
+    sums_rows : bool
+        Whether the likelihood is a sum over rows of what an ``outcome`` says of each, as that of
+        `RegressionTarget`, and goes through them all at every gradient.
     judged_by_chains : bool
         Whether engines that stay near their start are compared with chains however normal the
         density looks from there.
@@ -96,6 +99,7 @@ class Target:
     start: Bijection | None = None
     prior_location: Any = 0.0
     symmetric_prior: bool = False
+    sums_rows: bool = False
     judged_by_chains: bool = False
 
     score: Any = None

@@ -56,6 +56,8 @@ class RegressionTarget(Target):
     (('intercept', 'x0', 'x1'), (5, 3))
     """
 
+    sums_rows = True
+
     def __init__(
         self,
         outcome: Observed,
