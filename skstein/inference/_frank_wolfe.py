@@ -83,6 +83,7 @@ class Oracle:
     def __init__(self, target, kernel, own, points, scores, weights):
         self._target, self._kernel, self._own = target, kernel, own
         self._points, self._scores, self._weights = points, scores, weights
+        self._drift = kernel.drift_of(points, scores, weights)
         self._start = None
 
     def start_from(self, y, score):
@@ -97,8 +98,7 @@ class Oracle:
         """The field at ``y`` of shape (n, dim), from minibatches of ``rng`` without ``scores``."""
         field = np.zeros_like(y)
         if len(self._points):
-            drift = self._kernel.drift(y, self._points, self._scores, self._weights)
-            field += (1.0 - self._own) * drift
+            field += (1.0 - self._own) * self._drift(y)
         if self._own:
             scores = self._score(y, rng) if scores is None else scores
             field += self._own * self._kernel.self_term(y, scores)
