@@ -320,7 +320,16 @@ class PMFVB(Engine):
         return posterior
 
     def _rule(self, target):
-        options = {"n_snapshots": self.n_snapshots, "tol": self.tol, "max_rhat": self.max_rhat}
+        n_kept, n_points = self.n_snapshots, self.n_points
+        if n_points is not None and n_points < 2 * target.dim:
+            # All snapshots would serve the moments alone, which so few points cannot be moved to.
+            n_kept = min(n_kept, -(-n_points // self.n_particles))
+        options = {
+            "n_snapshots": self.n_snapshots,
+            "n_kept": n_kept,
+            "tol": self.tol,
+            "max_rhat": self.max_rhat,
+        }
         if not self.early_stopping:
             return OnResiduals(**options)
         if target.held_out is None:

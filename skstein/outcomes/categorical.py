@@ -39,7 +39,7 @@ class ClassOutcome(Outcome):
         """
         logits = self.logits(predictor[None])[0]
         with np.errstate(over="ignore"):
-            proba = np.exp(logits if np.isscalar(sign) and sign < 0.0 else -sign * logits)
+            proba = np.exp(logits if isinstance(sign, float) and sign < 0.0 else -sign * logits)
         proba += 1.0
         return np.divide(1.0, proba, out=proba)
 
