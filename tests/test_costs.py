@@ -10,10 +10,10 @@ import sys
 import tracemalloc
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from skstein import BayesianLogisticRegression, StochasticVolatility
+from skstein.inference import PMFVB
 from skstein.outcomes import Bernoulli
 from skstein.priors import Normal
 
@@ -59,7 +59,6 @@ def test_passes_over_the_rows(engine, passes, gold):
 
 COMPILED = """
 import json
-import numpy as np
 from skstein import BayesianLogisticRegression
 from skstein._jit._compile import DISPATCHERS
 
@@ -105,6 +104,7 @@ def test_memory_of_a_default_fit(rng):
 
 
 def test_memory_of_a_long_series(rng):
-    """By the time step: 1000 particles and a few states of 200, not all that are pooled."""
-    returns, model = rng.normal(size=300), StochasticVolatility(random_state=0)
+    """By the time step: the points and a few states of 200 particles, not all that are pooled."""
+    returns, engine = rng.normal(size=250), PMFVB(n_points=400)
+    model = StochasticVolatility(engine, random_state=0)
     assert peak(lambda: model.fit(returns)) < 200_000 * len(returns)
