@@ -51,9 +51,10 @@ class MCMC(Engine):
         Draws kept: 1000, or twice the coordinates if that is more, at most 2000, for "auto". From
         twice as many points as coordinates on they are moved to have the mean and covariance of all
         draws, whose error control variates reduce; fewer stay unmoved draws.
-    sampler : {"hmc", "mala", "rwm", "sgld"} or sampler instance, default="hmc"
-        Hamiltonian Monte Carlo, the Metropolis-adjusted Langevin algorithm, random-walk Metropolis,
-        or stochastic gradient Langevin dynamics, which is for minibatches; or an object of
+    sampler : {"hmc", "mala", "mams", "rwm", "sgld"} or sampler instance, default="hmc"
+        Hamiltonian Monte Carlo, the Metropolis-adjusted Langevin algorithm, Metropolis-adjusted
+        microcanonical sampling, random-walk Metropolis, or stochastic gradient Langevin dynamics,
+        which is for minibatches; or an object of
         :mod:`skstein.samplers` with parameters of your choice, or one of your own with their
         methods (see `skstein.samplers.Sampler`).
     n_chains : int, default=8
