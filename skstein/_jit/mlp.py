@@ -270,7 +270,7 @@ def _propagate(weights, n, sizes, activation, units, deltas):
     """Fill ``deltas`` from its last part, the derivatives of the loss by the outputs."""
     last = sizes.shape[0] - 2
     end = weights.shape[0]
-    unit = n * sizes[1:].sum()
+    unit = n * _count_units(sizes)
     for layer in range(last, 0, -1):
         fan_in = sizes[layer]
         fan_out = sizes[layer + 1]
@@ -349,6 +349,31 @@ def _count(sizes):
     for layer in range(sizes.shape[0] - 1):
         n += (sizes[layer] + 1) * sizes[layer + 1]
     return n
+
+
+@compiled
+def _count_units(sizes):
+    n = 0
+    for layer in range(1, sizes.shape[0]):
+        n += sizes[layer]
+    return n
+
+
+# Sums and products of whole arrays take seconds to compile, loops do not.
+
+
+@compiled
+def _sum(values):
+    total = 0.0
+    for k in range(values.shape[0]):
+        total += values[k]
+    return total
+
+
+@compiled
+def _square(values):
+    for k in range(values.shape[0]):
+        values[k] *= values[k]
 
 
 @compiled
@@ -467,7 +492,7 @@ def _gradient(
     extra = weights[n_weights:]
     weights = weights[:n_weights]
     n_outputs = sizes[sizes.shape[0] - 1]
-    n_units = sizes[1:].sum()
+    n_units = _count_units(sizes)
     for start in range(0, rows.shape[0], x.shape[0]):
         block = rows[start : start + x.shape[0]]
         n = block.shape[0]
@@ -490,9 +515,11 @@ def _gradient(
 def _scratch(n_rows, sizes, like):
     """Rows of a block, units, their derivatives, and the product of two layers."""
     n = min(n_rows, _BLOCK)
-    n_units = sizes[1:].sum()
+    n_units = _count_units(sizes)
+    largest = 0
+    for layer in range(sizes.shape[0] - 1):
+        largest = max(largest, sizes[layer] * sizes[layer + 1])
     x = np.empty((n, sizes[0]), like.dtype)
-    largest = (sizes[1:] * sizes[:-1]).max()
     units = np.empty(n * n_units, like.dtype)
     return x, units, np.empty_like(units), np.empty(largest, like.dtype)
 
@@ -515,9 +542,10 @@ def _outputs(weights, X, sizes, activation, result):
     for i in range(weights.shape[0]):
         for start in range(0, X.shape[0], _BLOCK):
             block = X[start : start + _BLOCK]
-            result[i, start : start + _BLOCK] = _forward(
-                weights[i], block, sizes, activation, units
-            )
+            part = _forward(weights[i], block, sizes, activation, units)
+            for row in range(part.shape[0]):
+                for k in range(part.shape[1]):
+                    result[i, start + row, k] = part[row, k]
 
 
 @compiled
@@ -569,7 +597,7 @@ def _train(
         if batch_size < n:
             _shuffle(order, n, rng)
         losses[:] = 0
-        mean_noise = noise.mean()
+        mean_noise = _sum(noise) / noise.shape[0]
         for k in range(noise.shape[0]):
             inverse[k] = mean_noise / noise[k]
         shrinkage = dtype(mean_noise / total)
@@ -589,7 +617,7 @@ def _train(
             rate /= 1.0 - 0.9**step
             correction = 1.0 / (1.0 - 0.999**step)
             _adam(weights, first, second, gradient, dtype(rate), dtype(correction))
-        met[epoch] = losses.sum() / total
+        met[epoch] = _sum(losses) / total
         if likelihood == 0:
             for k in range(noise.shape[0]):
                 noise[k] = (0.5 * losses[k] + noise_scale) / (0.5 * total + noise_shape)
@@ -618,7 +646,9 @@ def _hamiltonian_steps(
     gradient = np.empty_like(weights)
     normal = np.empty_like(weights)
     losses = np.empty_like(noise)
-    inverse = 1 / noise
+    inverse = np.empty_like(noise)
+    for k in range(noise.shape[0]):
+        inverse[k] = 1 / noise[k]
     x, units, deltas, product = _scratch(batch_size, sizes, weights)
     rows = order[:batch_size]
     for _ in range(n_steps):
@@ -633,7 +663,9 @@ def _hamiltonian_steps(
         # What the minibatch brings of noise is taken off that of the dynamics.
         share = 1.0
         if likelihood == 0:
-            share = min(1.0, (losses * inverse).mean() / batch_size)
+            for k in range(noise.shape[0]):
+                losses[k] *= inverse[k] / (batch_size * noise.shape[0])
+            share = min(1.0, _sum(losses))
         variance = 1.0 - math.exp(-2.0 * step_size) - step_size**2 * (ratio - 1.0) * share
         spread = math.sqrt(max(0.0, variance))
         for p in range(weights.shape[0]):
@@ -670,13 +702,14 @@ def _gauss_newton(
     extra = weights[n_weights:]
     weights = weights[:n_weights]
     n_outputs = sizes[sizes.shape[0] - 1]
-    n_units = sizes[1:].sum()
+    n_units = _count_units(sizes)
     x, units, deltas, product = _scratch(rows.shape[0], sizes, weights)
     for start in range(0, rows.shape[0], _BLOCK):
         block = rows[start : start + _BLOCK]
         n = block.shape[0]
         for i in range(n):
-            x[i] = X[block[i]]
+            for j in range(X.shape[1]):
+                x[i, j] = X[block[i], j]
         result = _forward(weights, x[:n], sizes, activation, units)
         outer = deltas[n * (n_units - n_outputs) : n * n_units].reshape(n, n_outputs)
         for i in range(n):
@@ -692,7 +725,8 @@ def _gauss_newton(
                 half = math.exp(-0.5 * abs(result[i, 0]))
                 delta[0] = root * half / (1.0 + half * half)
             else:
-                delta[:] = result[i]
+                for k in range(n_outputs):
+                    delta[k] = result[i, k]
                 _proportions(delta)
                 left = rng.random()
                 label = n_outputs - 1
@@ -702,7 +736,10 @@ def _gauss_newton(
                         label = k
                         break
                 delta[label] -= 1.0
-                delta *= root
+                for k in range(n_outputs):
+                    delta[k] *= root
         _propagate(weights, n, sizes, activation, units, deltas)
-        squares = x[:n] * x[:n], units * units, deltas * deltas
-        _accumulate(squares[0], sizes, squares[1], squares[2], diagonal, product)
+        _square(x.reshape(-1))
+        _square(units)
+        _square(deltas)
+        _accumulate(x[:n], sizes, units, deltas, diagonal, product)
