@@ -204,25 +204,47 @@ def gauss_newton(weights, data, rows, network, precision, rng):
 
 
 @compiled(fastmath=REORDERED)
+def _tanh(values):
+    """Hyperbolic tangents in place; in float32 to 2e-7 by a rational function (that of Eigen)."""
+    if values.itemsize > 4:
+        for k in range(values.shape[0]):
+            values[k] = math.tanh(values[k])
+        return
+    number = values.dtype.type
+    most = number(7.905311)
+    for k in range(values.shape[0]):
+        x = values[k]
+        x = most if x > most else x
+        x = -most if x < -most else x
+        s = x * x
+        p = number(-2.76076848e-16) * s + number(2.00018790e-13)
+        p = (p * s - number(8.60467152e-11)) * s + number(5.12229710e-08)
+        p = (p * s + number(1.48572236e-05)) * s + number(6.37261928e-04)
+        p = p * s + number(4.89352456e-03)
+        q = number(1.19825839e-06) * s + number(1.18534706e-04)
+        q = (q * s + number(2.26843463e-03)) * s + number(4.89352519e-03)
+        values[k] = x * p / q
+
+
+@compiled(fastmath=REORDERED)
 def _activate(result, bias, activation):
     """Add the biases of a layer and apply its activation, -1 for none, in place."""
     zero = result.dtype.type(0.0)
-    one = result.dtype.type(1.0)
-    for i in range(result.shape[0]):
-        if activation == 0:
-            for k in range(result.shape[1]):
-                value = result[i, k] + bias[k]
-                # A comparison the other way round would turn NaN into zero.
-                result[i, k] = zero if value < zero else value
-        elif activation == 1:
-            for k in range(result.shape[1]):
-                result[i, k] = math.tanh(result[i, k] + bias[k])
-        elif activation == 2:
-            for k in range(result.shape[1]):
-                result[i, k] = one / (one + math.exp(-(result[i, k] + bias[k])))
-        else:
-            for k in range(result.shape[1]):
-                result[i, k] += bias[k]
+    half = result.dtype.type(0.5)
+    n, fan_out = result.shape
+    # The logistic function is a hyperbolic tangent, moved and scaled.
+    scale = half if activation == 2 else result.dtype.type(1.0)
+    for i in range(n):
+        for k in range(fan_out):
+            value = scale * (result[i, k] + bias[k])
+            # A comparison the other way round would turn NaN into zero.
+            result[i, k] = zero if activation == 0 and value < zero else value
+    if activation >= 1:
+        flat = result.reshape(n * fan_out)
+        _tanh(flat)
+        if activation == 2:
+            for k in range(n * fan_out):
+                flat[k] = half + half * flat[k]
 
 
 @compiled
