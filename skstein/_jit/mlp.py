@@ -97,7 +97,7 @@ def loss_and_gradient(weights, data, rows, network, precision):
     """
     X, Y, row_weights = data
     sizes, activation, likelihood, df = network
-    losses, gradient = np.zeros(sizes[-1], X.dtype), np.zeros(len(weights), X.dtype)
+    losses, gradient = np.zeros(sizes[-1]), np.zeros(len(weights), X.dtype)
     _sum_gradient(
         aligned(weights, X.dtype), X, Y, row_weights, rows, sizes, activation, likelihood, df,
         aligned(precision, X.dtype), losses, gradient,
@@ -611,7 +611,7 @@ def _train(
     for i in order:
         total += row_weights[i]
     gradient = np.empty_like(weights)
-    losses = np.empty_like(noise)
+    losses = np.empty(noise.shape[0])
     inverse = np.empty_like(noise)
     x, units, deltas, product = _scratch(batch_size, sizes, weights)
     met = np.empty(n_epochs)
@@ -667,7 +667,7 @@ def _hamiltonian_steps(
     ratio = n / batch_size
     gradient = np.empty_like(weights)
     normal = np.empty_like(weights)
-    losses = np.empty_like(noise)
+    losses = np.empty(noise.shape[0])
     inverse = np.empty_like(noise)
     for k in range(noise.shape[0]):
         inverse[k] = 1 / noise[k]

@@ -217,7 +217,9 @@ class MCMC(Engine):
     def _posterior(self, state, target, problems):
         posterior = self._kept(state, target)
         # Chains that have not met know no moments.
-        points = None if problems else self._moved(posterior.particles, state, target)
+        points = None
+        if not problems and declared(self._sampler(), "global_moves"):
+            points = self._moved(posterior.particles, state, target)
         if points is not None:  # no longer draws, and their scores have changed
             posterior.particles, posterior.scores = points, None
         posterior.history, posterior.n_iter = state.history.arrays(), state.n_iter
@@ -276,6 +278,8 @@ class MCMC(Engine):
         if state.n_draws < _ENOUGH_DRAWS:
             few = f"stopped after {state.n_draws} draws of each chain, too few to judge"
             return {}, [few]
+        if not declared(self._sampler(), "global_moves"):
+            return {}, []
         draws, scores = state.chained()
         rhat, size = split_rhat(draws), np.fmin(ess(draws), ess_tail(draws))
         error = monte_carlo_errors(draws, None if target.stochastic else scores)

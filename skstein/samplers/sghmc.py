@@ -104,6 +104,7 @@ class SGHMC(Sampler):
     """
 
     requires = ("hamiltonian_steps", "resample", "scales", "score")
+    global_moves = False  # each chain explores the mode it starts in
     _parameter_constraints = {
         "step_size": [Interval(Real, 0, None, closed="neither")],
         "thinning": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
