@@ -417,8 +417,12 @@ def _degrees(df, extra, k):
 
 
 @compiled(fastmath=REORDERED)
-def _compare_scaled(result, Y, row_weights, rows, df, extra, delta, losses, slope):
-    """As `_compare`, of a location-scale likelihood; ``slope`` is the gradient by ``extra``."""
+def _compare_scaled(result, Y, row_weights, rows, df, extra, evenness, delta, losses, slope):
+    """As `_compare`, of a location-scale likelihood; ``slope`` is the gradient by ``extra``.
+
+    Of uneven noise derivatives are multiplied by its variance to the power of ``evenness``, over the
+    mean of that: at 1 every row has the same say about the location.
+    """
     one = result.dtype.type(1.0)
     half = result.dtype.type(0.5)
     n, n_outputs = result.shape
@@ -435,6 +439,13 @@ def _compare_scaled(result, Y, row_weights, rows, df, extra, delta, losses, slop
             constant = math.lgamma(0.5 * nu) - math.lgamma(0.5 * (nu + 1.0))
             constant += 0.5 * math.log(math.pi * nu)
         log_scale = result.dtype.type(0.0) if uneven else half * extra[k]
+        power = result.dtype.type(2.0 * evenness)
+        mean_share = 1.0
+        if uneven and evenness > 0.0:
+            mean_share = 0.0
+            for i in range(n):
+                mean_share += math.exp(power * result[i, k_all + k]) / n
+        inverse_share = result.dtype.type(1.0 / mean_share)
         total = 0.0  # of weights
         spread = 0.0
         tail = 0.0
@@ -458,7 +469,9 @@ def _compare_scaled(result, Y, row_weights, rows, df, extra, delta, losses, slop
             delta[i, k] = weight * trust * z * inverse
             rise = weight * (one - trust * square)
             if uneven:
-                delta[i, k_all + k] = rise
+                share = math.exp(power * log_scale) * inverse_share
+                delta[i, k] *= share
+                delta[i, k_all + k] = share * rise
             spread += rise
             total += weight
         losses[0] += total * constant
@@ -507,8 +520,8 @@ def _compare(result, Y, row_weights, rows, likelihood, precision, delta, losses)
 
 @compiled(fastmath=REORDERED)
 def _gradient(
-    weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, precision, losses,
-    gradient, x, units, deltas, product,
+    weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, evenness, precision,
+    losses, gradient, x, units, deltas, product,
 ):  # fmt: skip
     n_weights = _count(sizes)
     extra = weights[n_weights:]
@@ -526,7 +539,9 @@ def _gradient(
         delta = deltas[n * (n_units - n_outputs) : n * n_units].reshape(n, n_outputs)
         if likelihood == 3:
             slope = gradient[n_weights:]
-            _compare_scaled(result, Y, row_weights, block, df, extra, delta, losses, slope)
+            _compare_scaled(
+                result, Y, row_weights, block, df, extra, evenness, delta, losses, slope
+            )
         else:
             _compare(result, Y, row_weights, block, likelihood, precision, delta, losses)
         _propagate(weights, n, sizes, activation, units, deltas)
@@ -553,7 +568,7 @@ def _sum_gradient(
 ):  # fmt: skip
     x, units, deltas, product = _scratch(rows.shape[0], sizes, weights)
     _gradient(
-        weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, precision, losses,
+        weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, 0.0, precision, losses,
         gradient, x, units, deltas, product,
     )  # fmt: skip
 
@@ -619,6 +634,8 @@ def _train(
         if batch_size < n:
             _shuffle(order, n, rng)
         losses[:] = 0
+        # Where rows that are not fitted yet may be called noisy, they are never fitted.
+        evenness = max(0.0, 1.0 - 2.0 * done[0] / n_steps)
         mean_noise = _sum(noise) / noise.shape[0]
         for k in range(noise.shape[0]):
             inverse[k] = mean_noise / noise[k]
@@ -627,8 +644,8 @@ def _train(
             rows = order[start : start + batch_size]
             gradient[:] = 0
             _gradient(
-                weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, inverse,
-                losses, gradient, x, units, deltas, product,
+                weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, evenness,
+                inverse, losses, gradient, x, units, deltas, product,
             )  # fmt: skip
             scale = dtype(n / (total * rows.shape[0]))
             for p in range(weights.shape[0]):
@@ -679,8 +696,8 @@ def _hamiltonian_steps(
         gradient[:] = 0
         losses[:] = 0
         _gradient(
-            weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, inverse, losses,
-            gradient, x, units, deltas, product,
+            weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, 0.0, inverse,
+            losses, gradient, x, units, deltas, product,
         )  # fmt: skip
         # What the minibatch brings of noise is taken off that of the dynamics.
         share = 1.0
