@@ -32,8 +32,8 @@ class _Cache(FunctionCache):
 def compiled(function=None, *, fastmath=False):
     """Compile ``function`` on first use, without the GIL, and keep the result on disk if possible.
 
-    ``fastmath`` is False or `REORDERED`, where a division by zero is infinite. Every dispatcher is appended to `DISPATCHERS`, so that
-    signatures and cache misses can be counted.
+    ``fastmath`` is False or `REORDERED`, where a division by zero is infinite. Every dispatcher is
+    appended to `DISPATCHERS`, so that signatures and cache misses can be counted.
     """
     if function is None:
         return partial(compiled, fastmath=fastmath)

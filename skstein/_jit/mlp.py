@@ -1,9 +1,8 @@
 """Neural networks of dense layers: gradients, training, and Hamiltonian steps on minibatches.
 
-One network is worked on at a time, row by row: its weights, and the moments of the optimiser, then
-stay in the first-level cache, which beats batched matrix products for the few hundred to few
-thousand weights that networks on tables have. Inputs that are zero, as of dummy variables, are
-skipped. Types are float32 or float64 throughout, those of the weights.
+One network is worked on at a time, by products of small matrices: its weights, and the moments of
+the optimiser, then stay in the first-level cache. Types are float32 or float64 throughout, those of
+the weights, but for losses, which are sums over many rows.
 
 The weights of a network are one vector. Layer after layer it holds a matrix and the biases; the
 matrix has a row for each input of the layer, in the last layer a row for each output, so that inner
@@ -420,8 +419,8 @@ def _degrees(df, extra, k):
 def _compare_scaled(result, Y, row_weights, rows, df, extra, evenness, delta, losses, slope):
     """As `_compare`, of a location-scale likelihood; ``slope`` is the gradient by ``extra``.
 
-    Of uneven noise derivatives are multiplied by its variance to the power of ``evenness``, over the
-    mean of that: at 1 every row has the same say about the location.
+    Of uneven noise derivatives are multiplied by its variance to the power of ``evenness``, over
+    the mean of that: at 1 every row has the same say about the location.
     """
     one = result.dtype.type(1.0)
     half = result.dtype.type(0.5)

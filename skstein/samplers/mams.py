@@ -1,8 +1,8 @@
 r"""Microcanonical dynamics: velocities of constant length, steered by the gradient.
 
-Hamiltonian Monte Carlo draws a momentum whose length varies, and a trajectory speeds up wherever the
-density rises. Microcanonical dynamics keep the speed, and the direction u alone turns towards the
-score s, in d coordinates,
+Hamiltonian Monte Carlo draws a momentum whose length varies, and a trajectory speeds up wherever
+the density rises. Microcanonical dynamics keep the speed, and the direction u alone turns towards
+the score s, in d coordinates,
 
 .. math::
    \dot x = u, \qquad \dot u = (I - u u') s / (d - 1), \qquad |u| = 1,
@@ -17,9 +17,10 @@ the exact solution for a constant score, with :math:`e = s / |s|` and
    \Delta K = (d - 1) \log(\cosh \delta + e'u \sinh \delta),
 
 and a trajectory is accepted by the energy error, the sum of :math:`\Delta K` less the gain in log
-density. Without that step, as in the papers before (Robnik et al. 2023), draws are those of a density
-nearby. After Robnik, Cohn-Gordon & Seljak (2025); what differs: the step size and the linear
-coordinates are those that `HMC` adapts, and directions are drawn anew for each trajectory alone.
+density. Without that step, as in the papers before (Robnik et al. 2023), draws are those of a
+density nearby. After Robnik, Cohn-Gordon & Seljak (2025); what differs: the step size and the
+linear coordinates are those that `HMC` adapts, and directions are drawn anew for each trajectory
+alone.
 """
 
 from dataclasses import KW_ONLY, dataclass
