@@ -1,5 +1,6 @@
 """The estimators that are neural networks."""
 
+import re
 import warnings
 from functools import partial
 from itertools import product
@@ -838,3 +839,11 @@ def test_callbacks_see_both_stages_and_may_stop_either(Estimator, engine):
         stopped = clone(model).set_callbacks(recorder).fit(X, y)
         assert len(recorder.n_particles) == stop_after
         assert np.isfinite(predicted(stopped, X)).all()
+
+
+def test_a_line_of_progress_says_where_training_is(capsys):
+    X, y = data(BayesianMLPRegressor)
+    small(BayesianMLPRegressor, verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    pattern = r"\[.*\] training, iteration \d+ of \d+, loss [\d.e-]+, [\d.]+ s, about \d+ s left"
+    assert len(lines) > 9 and all(re.fullmatch(pattern, line) for line in lines)

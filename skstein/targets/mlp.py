@@ -321,6 +321,7 @@ class MLPTarget(Target):
         def epochs(count):
             met = _jit.mlp.train(mover, self.data, state.rows, int(batch_size), int(count), *rest)
             state.worst_loss = max(state.worst_loss, float(met.max()))
+            state.loss = float(met[-1])
 
         if not len(state.held_out):
             epochs(n_epochs)

@@ -92,6 +92,8 @@ class Training:
         noise or of guessing. None before the first epoch.
     worst_loss : float
         The largest mean loss met in an epoch since.
+    loss : float
+        Mean loss met in the last epoch.
     silent : int
         Rows of a stream since the last two that the network told apart.
     """
@@ -109,6 +111,7 @@ class Training:
     start: np.ndarray | None = None
     usual_loss: float | None = None
     worst_loss: float = 0.0
+    loss: float = np.nan
     silent: int = 0
 
     @property
