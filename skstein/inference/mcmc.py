@@ -186,7 +186,8 @@ class MCMC(Engine):
         posterior = self._posterior(state, target, problems)
         posterior.state = state
         posterior.chains = kept_chains(state.chained()[0])
-        problems += _missed_moments(posterior, state, diagnostics)
+        if declared(sampler, "global_moves"):
+            problems += _missed_moments(posterior, state, diagnostics)
         if problems:
             diagnostics["message"] = (
                 "; ".join(problems) + ". Raise max_draws, n_warmup or n_particles, and look for "

@@ -38,23 +38,24 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     Parameters
     ----------
-    hidden_layer_sizes : array-like of int, default=(100,)
+    hidden_layer_sizes : array-like of int, default=(16, 16, 16, 16)
         Units of each hidden layer.
     activation : {"relu", "tanh", "logistic"}, default="relu"
         Of the hidden layers.
-    inference : str or engine instance, default="ksd-mcmc"
+    inference : str or engine instance, default="mcmc"
         What follows the training of the networks. "ensemble": nothing; variances of normal noise
         are then those of rows that a network was not trained on, while other noise is that of the
-        training, which is too small. "ksd-mcmc": a chain of stochastic gradient
-        Hamiltonian Monte Carlo from each network. "pmfvb", "svgd" or "fwss": particles that go on
-        from the networks by these engines. Or an engine, which is cloned; an `Ensemble` takes the
-        place of the training that the parameters below describe. A name becomes an engine that
-        does as they say when a nested parameter is set, such as ``inference__max_iter``.
+        training, which is too small. "mcmc": a chain of stochastic gradient Hamiltonian Monte Carlo
+        from each network; "ksd-mcmc": thinned, if ``n_particles`` is less than draws. "pmfvb",
+        "svgd" or "fwss": particles that go on from the networks by these engines. Or an engine,
+        which is cloned; an `Ensemble` takes the place of the training that the parameters below
+        describe. A name becomes an engine that does as they say when a nested parameter is set,
+        such as ``inference__max_iter``.
     subspace : "curve" or None, default=None
         "curve": of all networks, only those in a plane, through two trained networks and the middle
-        of a curve of good networks between them. There ``inference`` may be "ksd-mcmc", "pmfvb",
-        "svgd", "fwss", "stein-points", "pmd", "laplace" or an engine, with the defaults that these
-        have elsewhere, on all rows and in float64; `partial_fit` is refused.
+        of a curve of good networks between them. There ``inference`` may be "mcmc", "ksd-mcmc",
+        "pmfvb", "svgd", "fwss", "stein-points", "pmd", "laplace" or an engine, with the defaults
+        that these have elsewhere, on all rows and in float64; `partial_fit` is refused.
     n_networks : int, default=20
         Networks that are trained.
     prior : str or prior instance, default="hierarchical-normal"
@@ -160,8 +161,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     _noise = NormalNoise()  # that was fitted
 
+    hidden_layer_sizes: Any = (16, 16, 16, 16)
     _: KW_ONLY
-    inference: Any = "ksd-mcmc"
+    inference: Any = "mcmc"
     prior: Any = "hierarchical-normal"
     noise: Any = "normal"
     noise_shape: float | None = None
