@@ -10,11 +10,11 @@ from scipy.stats import chisquare, kstest, multivariate_normal
 
 from skstein import LogDensity
 from skstein.diagnostics import ess, split_rhat
-from skstein.samplers import HMC, MALA, RWM, SAMPLERS, SGLD, Chains
+from skstein.samplers import HMC, MALA, MAMS, RWM, SAMPLERS, SGLD, Chains
 from skstein.samplers._adapt import Metric
 from skstein.targets import ControlVariate, LogisticTarget, Target, Whitened
 
-METROPOLIS = [HMC(), MALA(), RWM()]
+METROPOLIS = [HMC(), MALA(), MAMS(), RWM()]
 every_metropolis = pytest.mark.parametrize("sampler", METROPOLIS, ids=lambda s: type(s).__name__)
 
 FACTOR = np.array([[2.0, 0.0, 0.0], [-1.5, 0.5, 0.0], [30.0, 10.0, 10.0]])
@@ -491,6 +491,7 @@ def test_a_start_without_density_is_refused(sampler, rng):
         (HMC(max_leapfrogs=0), "'max_leapfrogs' parameter of HMC"),
         (MALA(acceptance=1.0), "'acceptance' parameter of MALA"),
         (MALA(adapt_metric="yes"), "'adapt_metric' parameter of MALA"),
+        (MAMS(max_steps=0), "'max_steps' parameter of MAMS"),
         (RWM(step_size="wide"), "'step_size' parameter of RWM must be a str among {'auto'} or"),
         (RWM(thinning=0.5), "'thinning' parameter of RWM must be an int in the range"),
         (SGLD(step_size=-1.0), "'step_size' parameter of SGLD"),
@@ -589,5 +590,6 @@ def test_names():
         "rwm": RWM,
         "mala": MALA,
         "hmc": HMC,
+        "mams": MAMS,
         "sgld": SGLD,
     }

@@ -51,9 +51,10 @@ class MCMC(Engine):
         Draws kept: 1000, or twice the coordinates if that is more, at most 2000, for "auto". From
         twice as many points as coordinates on they are moved to have the mean and covariance of all
         draws, whose error control variates reduce; fewer stay unmoved draws.
-    sampler : {"hmc", "mala", "rwm", "sgld"} or sampler instance, default="hmc"
-        Hamiltonian Monte Carlo, the Metropolis-adjusted Langevin algorithm, random-walk Metropolis,
-        or stochastic gradient Langevin dynamics, which is for minibatches; or an object of
+    sampler : {"hmc", "mala", "mams", "rwm", "sgld"} or sampler instance, default="hmc"
+        Hamiltonian Monte Carlo, the Metropolis-adjusted Langevin algorithm, Metropolis-adjusted
+        microcanonical sampling, random-walk Metropolis, or stochastic gradient Langevin dynamics,
+        which is for minibatches; or an object of
         :mod:`skstein.samplers` with parameters of your choice, or one of your own with their
         methods (see `skstein.samplers.Sampler`).
     n_chains : int, default=8
@@ -185,7 +186,8 @@ class MCMC(Engine):
         posterior = self._posterior(state, target, problems)
         posterior.state = state
         posterior.chains = kept_chains(state.chained()[0])
-        problems += _missed_moments(posterior, state, diagnostics)
+        if declared(sampler, "global_moves"):
+            problems += _missed_moments(posterior, state, diagnostics)
         if problems:
             diagnostics["message"] = (
                 "; ".join(problems) + ". Raise max_draws, n_warmup or n_particles, and look for "
@@ -216,7 +218,9 @@ class MCMC(Engine):
     def _posterior(self, state, target, problems):
         posterior = self._kept(state, target)
         # Chains that have not met know no moments.
-        points = None if problems else self._moved(posterior.particles, state, target)
+        points = None
+        if not problems and declared(self._sampler(), "global_moves"):
+            points = self._moved(posterior.particles, state, target)
         if points is not None:  # no longer draws, and their scores have changed
             posterior.particles, posterior.scores = points, None
         posterior.history, posterior.n_iter = state.history.arrays(), state.n_iter
@@ -275,6 +279,8 @@ class MCMC(Engine):
         if state.n_draws < _ENOUGH_DRAWS:
             few = f"stopped after {state.n_draws} draws of each chain, too few to judge"
             return {}, [few]
+        if not declared(self._sampler(), "global_moves"):
+            return {}, []
         draws, scores = state.chained()
         rhat, size = split_rhat(draws), np.fmin(ess(draws), ess_tail(draws))
         error = monte_carlo_errors(draws, None if target.stochastic else scores)

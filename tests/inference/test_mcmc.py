@@ -285,7 +285,9 @@ def test_a_run_stopped_after_a_few_draws_says_so(rng):
     assert np.isfinite(posterior.particles).all()
 
 
-@pytest.mark.parametrize("sampler", ["hmc", "mala", "rwm", MALA(thinning=5), RWM(thinning=20)])
+@pytest.mark.parametrize(
+    "sampler", ["hmc", "mala", "mams", "rwm", MALA(thinning=5), RWM(thinning=20)]
+)
 def test_every_sampler_finds_a_normal(sampler, seed):
     posterior = infer(
         standard_normal(), KSDThinnedMCMC(sampler=sampler, max_rhat=1.05), random_state=seed
