@@ -5,7 +5,7 @@ import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from docutils.nodes import SkipNode, Text, math
+from docutils.nodes import SkipNode, Text, math, reference
 from sphinx_gallery.directives import depart_imgsg_html, imgsgnode, visit_imgsg_html
 
 import skstein
@@ -42,7 +42,10 @@ html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["skstein.css"]
 # Pages without pages below them have nothing to show beside them.
-html_sidebars = {name: [] for name in ("index", "getting_started", "whats_new")}
+html_sidebars = {name: [] for name in ("index", "getting_started", "why", "whats_new")}
+
+# Methods in the side bar by their own names.
+toc_object_entries_show_parents = "hide"
 
 # A module's `__all__` is its public part, names imported from private modules included.
 autosummary_ignore_module_all = False
@@ -56,7 +59,11 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "generated/gallery",
     "ignore_pattern": "demo|readme",
-    "within_subsection_order": "gallery_order.StoriesFirst",
+    "subsection_order": [
+        f"../examples/{name}"
+        for name in ("start", "decisions", "groups", "networks", "streams", "papers")
+    ],
+    "within_subsection_order": "gallery_order.AsTold",
     "abort_on_example_error": True,
     "download_all_examples": False,
     "write_computation_times": False,
@@ -108,6 +115,15 @@ def display_math(self, node):
     raise SkipNode
 
 
+def link_to_sklearn(app, env, node, contnode):
+    """scikit-learn's page of a class or function, without fetching its list of names."""
+    name = node.get("reftarget", "")
+    if not re.fullmatch(r"sklearn(\.\w+)+", name):
+        return None
+    page = f"https://scikit-learn.org/stable/modules/generated/{name}.html"
+    return reference("", "", contnode, internal=False, refuri=page)
+
+
 def visit_figure(self, node):
     """A box of its own, in which a figure can be moved where the screen is narrow."""
     self.body.append('<div class="figure-box">')
@@ -124,5 +140,6 @@ def setup(app):
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     app.add_node(imgsgnode, html=(visit_figure, depart_figure), override=True)
     app.connect("doctree-resolved", keep_marks)
+    app.connect("missing-reference", link_to_sklearn)
     app.connect("autodoc-process-docstring", protect_shapes, priority=400)
     app.connect("autodoc-skip-member", skip_foreign_members)

@@ -1,27 +1,41 @@
-"""The order of the gallery: displays, stories, then the papers' experiments by name."""
+"""The order of examples within their sections; those not named come last."""
 
-FIRST = (
+ORDER = (
     "displays",
     "breast_cancer_uncertainty",
+    "model_choice",
+    "extrapolation",
     "credit",
+    "softmax_digits",
+    "probit_wine",
+    "prior_knowledge",
+    "noise",
     "counts",
     "claims",
-    "extrapolation",
-    "networks",
-    "noise",
-    "model_choice",
-    "prior_knowledge",
-    "drift",
+    "grades",
     "radon",
     "eight_schools",
-    "grades",
-    "probit_wine",
-    "softmax_digits",
+    "gbp_usd",
+    "networks",
+    "curve_subspace",
+    "sparse_gp",
     "sparse_text",
+    "lda_topics",
+    "drift",
+    "covertype",
+    "pmd_mixture",
+    "pmd_digits",
+    "pmfvb_logistic",
+    "pmfvb_blocks",
+    "pmfvb_factors",
+    "fwss_toy",
+    "stein_points",
+    "thinning_mixture",
+    "goodwin",
 )
 
 
-class StoriesFirst:
+class AsTold:
     """Sort key of sphinx-gallery."""
 
     def __init__(self, folder):
@@ -29,4 +43,4 @@ class StoriesFirst:
 
     def __call__(self, filename):
         name = filename.removeprefix("plot_").removesuffix(".py")
-        return (FIRST.index(name) if name in FIRST else len(FIRST), name)
+        return (ORDER.index(name) if name in ORDER else len(ORDER), name)

@@ -9,7 +9,7 @@ from sklearn import get_config
 # Larger temporaries leave the second-level cache, and the allocator gives their memory back to the
 # system after every use: sums over rows then take two to four times as long.
 _CACHE_BYTES = 2**18
-_LEAST_ROWS = 64  # with fewer a product reads the particles oftener than it uses them
+_LEAST_ROWS = 64  # with fewer a product reads the particles more often than it uses them
 
 
 def row_blocks(n_rows, bytes_per_row, *, cache=True):

@@ -17,7 +17,10 @@ def between_rounds(*callbacks):
 
 
 class ProgressLines:
-    """Callback of an engine that prints a line for each tenth of the run and each stage of it."""
+    """Callback of an engine that prints a line for each tenth of the run and each stage of it.
+
+    It says where the run is, the loss where there is one, and the seconds spent and about left.
+    """
 
     def __init__(self, label):
         self.label = label
@@ -29,8 +32,11 @@ class ProgressLines:
         if now != self.last:
             self.last = now
             stage = f"{now[1]}, " if now[1] else ""
+            loss = f", loss {info['loss']:.3g}" if "loss" in info else ""
             spent = time.perf_counter() - self.begin
-            print(f"[{self.label}] {stage}iteration {iteration} of {total}, {spent:.1f} s")
+            left = f", about {spent * (total / iteration - 1.0):.0f} s left" if iteration else ""
+            where = f"{stage}iteration {iteration} of {total}"
+            print(f"[{self.label}] {where}{loss}, {spent:.1f} s{left}")
         return False
 
 

@@ -63,7 +63,7 @@ def make_container(groups, *, dims, coords, attrs, container):
     groups : dict of str to dict of str to ndarray
         Variables of each group, (n_chains, n_draws, ...), or (...) in "observed_data".
     dims : dict of str to list of str
-        Names of the further dimensions of a variable.
+        Names of the other dimensions of a variable.
     coords : dict of str to array-like
         Values along a dimension.
     attrs : dict of str to str

@@ -4,8 +4,8 @@ For a distribution function F and an outcome y it is the integral of ``(F(x) - [
 unit of y and smaller for a better prediction; for a point it is the absolute error. It is that
 integral which is taken here: none of its parts cancels another.
 
-References: Gneiting & Raftery (2007), "Strictly proper scoring rules, prediction, and estimation",
-section 4.2.
+References: Gneiting & Raftery (2007), "Strictly proper scoring rules, prediction, and estimation"
+(doi:10.1198/016214506000001437), section 4.2.
 """
 
 from itertools import pairwise

@@ -1,7 +1,7 @@
 """What every estimator shares: parameters, and the way from a target to a posterior.
 
-An estimator builds a target, hands it to `skstein.inference.infer` and keeps the particles, over
-which all its predictions are averages (`_prediction.py`).
+An estimator builds a target, passes it to `skstein.inference.infer` and keeps the particles. All
+its predictions are averages over them (`_prediction.py`).
 """
 
 import warnings
@@ -126,8 +126,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         The posterior is kept in the coordinates of `bijection`, or as it is for None. X, y, the
         weights and the offset are those that `fit` was given: callbacks see and score them as the
         user would.
-        ``fitted`` are further attributes, without which the posterior could not be read: they
-        change with it.
+        ``fitted`` are other attributes needed to read the posterior; they change with it.
         """
 
         engine = self._engine(target)
@@ -148,11 +147,11 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         return self
 
     def _engine(self, target):
-        """The engine that finds the posterior of a target, to be run as it is."""
+        """The engine that finds the posterior of a target, ready to run."""
         return resolve_engine(self.inference)
 
     def _earlier(self, target, bijection):
-        """What a warm start goes on from, before `bijection`; None without one."""
+        """The posterior that a warm start continues, before `bijection`; None without one."""
         previous = getattr(self, "posterior_", None) if self.warm_start else None
         if previous is None:
             return None
@@ -164,7 +163,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         return previous._pulled(bijection)
 
     def _update(self, target, bijection, X, y, sample_weight, offset=None, **fitted):
-        """Take further rows into the posterior, by the engine's own `update`; as `_infer` else."""
+        """Update the posterior with more rows by the engine's `update`; else as `_infer`."""
         self.inference_ = resolve_engine(self.inference)
         attributes = partial(self._attributes, bijection, target.names, fitted)
         event = self._event(X, y, sample_weight, offset)
@@ -195,9 +194,9 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
 
     @contextmanager
     def _rounds(self, n_rounds, event, attributes):
-        """Tell scikit-learn's callbacks of a fit; gives what is to be called after each round.
+        """Tell scikit-learn's callbacks about a fit; returns the function to call after each round.
 
-        `event` is what every hook is told, and ``attributes(posterior)`` gives the attributes of an
+        Every hook receives `event`, and ``attributes(posterior)`` gives the attributes of an
         estimator fitted with that posterior.
         """
         context = self._init_callback_context(max_subtasks=n_rounds)
@@ -210,7 +209,7 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         context.call_on_fit_task_end(**event, reconstruction_attributes={})
 
     def _read(self, X):
-        """X as predictions are made from, an array or CSR array of numbers."""
+        """X for predictions, an array or CSR array of numbers."""
         return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
 
     def _summaries(self, posterior):

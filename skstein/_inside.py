@@ -99,7 +99,7 @@ def inside(estimator):
 def _names_behind(steps, names):
     """Names of the columns that leave the steps of a pipeline; None where a step does not tell."""
     for _, step in steps:
-        # What draws rows anew, as in pipelines of imbalanced-learn, leaves the columns as they are.
+        # Samplers, as in pipelines of imbalanced-learn, leave the columns as they are.
         if step in (None, "passthrough") or hasattr(step, "fit_resample"):
             continue
         try:

@@ -1,7 +1,7 @@
-"""Predictions: averages over the posterior of what the outcome says given each particle.
+"""Predictions: averages of the outcome's distribution over the particles.
 
-An estimator says in `_outcome` what is observed and in `_heads(X, theta)` what the outcome's heads
-are for a block of rows under each particle (`skstein.outcomes.base`). All else is here, block by
+An estimator gives the outcome in `_outcome` and, in `_heads(X, theta)`, the outcome's heads for a
+block of rows under each particle (`skstein.outcomes.base`). Everything else is here, block by
 block.
 """
 
@@ -52,7 +52,7 @@ class PredictsOutcomes:
     """What predictions of all outcomes share.
 
     For classes they are about the probability of each class, which the posterior leaves uncertain;
-    else about the outcome itself.
+    else they are about the outcome itself.
     """
 
     _n_outputs = 1  # numbers that one particle predicts for one row
@@ -163,7 +163,7 @@ class PredictsOutcomes:
         """Draw means of the outcome, or class probabilities, from the posterior: without noise.
 
         Each column comes from one particle, so it is a joint draw for all rows: a regression line,
-        say. Over the columns it varies by what the posterior leaves open, and not by noise.
+        say. It varies over the columns by the uncertainty of the posterior, not by noise.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class PredictsOutcomes:
         if theta is None:
             theta, weights = self.posterior_.particles, self.posterior_.weights
         blocks = row_blocks(X.shape[0], 8 * len(theta) * self._n_outputs)
-        # Blocks are small enough for the cache, and too small to be worth several threads of BLAS.
+        # Blocks are small enough for the cache, and too small for several threads of BLAS.
         with one_thread():
             for rows in blocks:
                 yield rows, self._heads(X[rows], theta), weights
@@ -249,7 +249,7 @@ class PredictsOutcomes:
         return self._row_heads(X, self.posterior_.sample(n_samples, random_state))
 
     def _row_noises(self, X):
-        """As `_row_heads`, of components so fine that all that is left is noise of the outcome."""
+        """As `_row_heads`, but with components whose variance is noise of the outcome only."""
         return self._row_heads(X)
 
 
@@ -420,7 +420,7 @@ class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
 
 
 def _without_overflow(blocks):
-    """Predictions of all blocks; refuse what is NaN because infinities met on the way."""
+    """Predictions of all blocks; refuse NaN that infinities have caused."""
     predicted = np.concatenate(blocks)
     if predicted.dtype.kind == "f":
         bad = np.isnan(predicted.reshape(len(predicted), -1)).any(axis=1)

@@ -9,7 +9,7 @@ b of D documents is, for each particle,
 
 where ``counts`` come from Gibbs sampling of those documents under the particle's mean topics, and
 ``p`` is the probability of the documents under them. After Dai, He, Dai & Song (2016), "Provable
-Bayesian inference via particle mirror descent", appendix F.2. What differs:
+Bayesian inference via particle mirror descent" (arXiv:1506.03101), appendix F.2. What differs:
 
 - counts are averages of the Gibbs conditionals over a few sweeps, not one draw;
 - the paper weighs a particle by the probability of words and drawn topics together, which is right
@@ -220,7 +220,7 @@ class TopicPosterior:
         Raises
         ------
         ValueError
-            If ``n_samples`` is no positive integer.
+            If ``n_samples`` is not a positive integer.
         """
         rng = as_generator(random_state)
         chosen = rng.choice(len(self), size=check_count(n_samples, "n_samples"), p=self.weights)

@@ -1,4 +1,4 @@
-"""The one file that touches scikit-learn's private helpers: a new release is met in one place."""
+"""The only file that uses scikit-learn's private helpers: a new release changes one place."""
 
 import re
 from contextlib import contextmanager
@@ -27,10 +27,10 @@ LARGEST, SMALLEST = 1e50, 1e-150
 def validated(fit):
     """A ``fit`` or ``partial_fit`` that validates parameters, and succeeds or changes nothing.
 
-    Whatever ends it, an interrupt too, the attributes are then those of before. So what they hold
-    is never changed in place, but replaced.
+    After any failure, an interrupt included, the attributes are as before. So their values are
+    replaced, never changed in place.
     """
-    # Engines and priors are validated by whoever uses them, also inside an estimator's fit.
+    # Engines and priors are validated where they are used, also inside an estimator's fit.
     fit = _fit_context(prefer_skip_nested_validation=False)(fit)
 
     @wraps(fit)
@@ -57,7 +57,7 @@ def available_if(check):
 
 
 def validate_data(estimator, X, y="no_validation", **options):
-    """As scikit-learn's, which would load a Dask collection into memory without a word.
+    """As scikit-learn's, which would silently load a Dask collection into memory.
 
     Values of y are left as they are, to be told apart from those of X in an error.
     """
@@ -68,7 +68,7 @@ def validate_data(estimator, X, y="no_validation", **options):
 
 
 def check_features(estimator, X, reset):
-    """Take down, or compare, number and names of the columns of X, whatever is in them."""
+    """Record, or compare, the number and names of the columns of X, whatever they hold."""
     _validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
@@ -94,7 +94,7 @@ def refuse_dask(values, name):
 
 @contextmanager
 def about(name):
-    """Name the argument in an error of NumPy or pandas, which cannot know what it is about."""
+    """Name the argument in an error of NumPy or pandas, which do not know it."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -150,7 +150,7 @@ def check_magnitude(values, name, smallest=SMALLEST):
 
 
 def check_count(value, name):
-    """``value`` as an int, refused by ``name`` if it is no positive whole number."""
+    """``value`` as an int; refused by ``name`` if it is not a positive whole number."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}.")
     return int(value)
@@ -171,10 +171,10 @@ def interval_ends(level):
 
 
 def check_kernel_bounds(kernel):
-    """Warn of every hyper-parameter of a scikit-learn kernel that is at one of its bounds."""
+    """Warn about every hyper-parameter of a scikit-learn kernel that is at one of its bounds."""
     kernel._check_bounds_params()
 
 
 def has_callbacks(estimator):
-    """Whether an estimator has callbacks: its own, or handed on by a meta-estimator."""
+    """Whether an estimator has callbacks: its own, or passed by a meta-estimator."""
     return hasattr(estimator, "_skl_callbacks")

@@ -1,4 +1,4 @@
-"""Warnings: of which fit they are, and at which line of the user they point."""
+"""Warnings that name their fit and point to the user's line."""
 
 import sys
 import warnings
@@ -8,7 +8,7 @@ from copy import copy
 
 from sklearn.exceptions import ConvergenceWarning
 
-# Whoever calls a fit is not among these; a search and its workers are.
+# Callers of a fit are outside of these; a search and its workers are inside.
 _BETWEEN = sys.stdlib_module_names | {"joblib", "skstein", "sklearn"}
 
 _fit = ContextVar("fit", default=None)
@@ -16,7 +16,7 @@ _fit = ContextVar("fit", default=None)
 
 @contextmanager
 def fit_of(estimator):
-    """Warnings meanwhile begin with the estimator, and its parameters that are not the defaults."""
+    """Warnings inside begin with the estimator and its parameters that are not the defaults."""
     token = _fit.set(estimator)
     try:
         yield
@@ -44,7 +44,7 @@ def warn(message, category=ConvergenceWarning, *, by=""):
 
 
 def _described(estimator):
-    """The estimator in a line, without what differs between folds or does not matter."""
+    """The estimator in one line, without parts that differ between folds or do not matter."""
     shown = copy(estimator)
     vars(shown).update(random_state=None, n_jobs=None, verbose=0)
     return " ".join(shown.__repr__(N_CHAR_MAX=200).split())

@@ -14,7 +14,8 @@ and the ESS is the smaller.
 Reference
 ---------
 Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), "Rank-normalization, folding, and
-localization: an improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16(2).
+localization: an improved R-hat for assessing convergence of MCMC" (doi:10.1214/20-BA1221), Bayesian
+Analysis 16(2).
 """
 
 import numpy as np
@@ -55,7 +56,7 @@ def split_rhat(draws, *, rank=True):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain.
 
     References
     ----------
@@ -101,7 +102,7 @@ def ess(draws, *, rank=True):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain.
 
     See Also
     --------
@@ -142,7 +143,7 @@ def ess_sd(draws):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain.
 
     Examples
     --------
@@ -174,8 +175,8 @@ def ess_quantile(draws, q):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain, or ``q`` is not
-        between 0 and 1.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain, or if ``q`` is
+        not between 0 and 1.
 
     References
     ----------
@@ -211,8 +212,8 @@ def ess_tail(draws, q=(0.05, 0.95)):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain, or ``q`` is not
-        between 0 and 1.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain, or if ``q`` is
+        not between 0 and 1.
 
     References
     ----------
@@ -245,7 +246,7 @@ def mcse_mean(draws):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain.
 
     Examples
     --------
@@ -274,7 +275,7 @@ def mcse_sd(draws):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain.
 
     Notes
     -----
@@ -315,8 +316,8 @@ def mcse_quantile(draws, q):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain, or ``q`` is not
-        between 0 and 1.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain, or if ``q`` is
+        not between 0 and 1.
 
     References
     ----------
@@ -364,7 +365,7 @@ def summarize(draws):
     Raises
     ------
     ValueError
-        If ``draws`` is not three-dimensional or has fewer than four draws a chain.
+        If ``draws`` is not three-dimensional or has fewer than four draws per chain.
 
     Examples
     --------

@@ -28,7 +28,7 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
         Their outcomes; without them there are no groups ``log_likelihood`` and ``observed_data``.
     n_draws : int, default=None
         Number of draws to make of the particles. By default all draws of the chains where the
-        posterior has them, which takes 16 bytes a draw and row; else as many as there are
+        posterior has them, which takes 16 bytes per draw and row; else as many as there are
         particles. See `ParticlePosterior.to_arviz`, also for what becomes of weights.
     random_state : int, RandomState instance or None, default=None
         Of the outcomes that are drawn.

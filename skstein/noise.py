@@ -1,8 +1,8 @@
 """The noise of a regressor: normal, with heavy tails, or different between rows.
 
 A noise is a parameter object: an estimator's ``noise="student-t"`` makes one with its defaults, and
-``noise__df`` tunes it in a grid search. It makes the outcome that is observed
-(:mod:`skstein.outcomes`). ``NOISES`` has the names: "normal", "student-t" and "heteroscedastic".
+``noise__df`` tunes it in a grid search. It makes the outcome (:mod:`skstein.outcomes`). ``NOISES``
+has the names: "normal", "student-t" and "heteroscedastic".
 """
 
 from numbers import Real
@@ -49,9 +49,9 @@ class StudentTNoise(Noise):
     ----------
     df : float or "estimate", default="estimate"
         Degrees of freedom, above 2; the fewer, the heavier the tails. "estimate" makes the
-        logarithm of what they have beyond 2 a coordinate, ``log_df_above_2``, with the prior
-        :math:`\nu - 2 \sim \Gamma(2, 0.1)`, of mean 20. They are more than 2 so that predictions
-        have a standard deviation.
+        logarithm of their excess over 2 a coordinate, ``log_df_above_2``, with the prior :math:`\nu
+        - 2 \sim \Gamma(2, 0.1)`, of mean 20. They are more than 2 so that predictions have a
+        standard deviation.
 
     References
     ----------
@@ -155,7 +155,7 @@ def resolve_noise(noise):
     ValueError
         For an unknown name.
     TypeError
-        For a class instead of an instance, or an object that is no noise.
+        For a class instead of an instance, or an object that is not a noise.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def resolve_noise(noise):
         )
     if not isinstance(noise, Noise):
         raise TypeError(
-            f"noise={noise!r} is no noise; pass a name of {sorted(NOISES)}, or an instance of a "
+            f"noise={noise!r} is not a noise; pass a name of {sorted(NOISES)}, or an instance of a "
             "subclass of skstein.noise.Noise."
         )
     noise = clone(noise)
@@ -183,19 +183,19 @@ def resolve_noise(noise):
 
 
 def noise_to_fit(estimator, further=False):
-    """The noise that an estimator's parameters ask for.
+    """The noise of an estimator's parameters.
 
     Parameters
     ----------
     estimator : estimator
         With ``noise``, and ``noise_shape`` and ``noise_scale`` for normal noise alone.
     further : bool, default=False
-        Whether it is that of further rows of a stream, which cannot have another.
+        Whether it is that of more rows of a stream, which cannot have another.
 
     Raises
     ------
     ValueError
-        If the parameters do not go together, or the stream has another noise.
+        If the parameters cannot be combined, or the stream has another noise.
     """
     noise = resolve_noise(estimator.noise)
     priors_given = (estimator.noise_shape, estimator.noise_scale) != (None, None)
@@ -207,6 +207,6 @@ def noise_to_fit(estimator, further=False):
     if further and repr(noise) != repr(estimator._noise):
         raise ValueError(
             f"noise={estimator._noise} of the rows before is that of the whole stream: set it "
-            "back, or begin anew with fit."
+            "back, or start again with fit."
         )
     return noise

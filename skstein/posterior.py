@@ -1,4 +1,4 @@
-"""The posterior: weighted particles, and what was learnt on the way to them."""
+"""The posterior: weighted particles, with the diagnostics of the engine that found them."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -19,7 +19,7 @@ from .protocols import Array, Bijection
 from .targets.base import as_names
 from .targets.bijections import Chain
 
-# What stands beside the draws of a posterior without chains.
+# The comment beside draws of a posterior without chains.
 _NO_CHAIN = (
     "Particles of a posterior, taken by weight, and not draws of a chain: R-hat and effective "
     "sample sizes computed from them have no meaning."
@@ -47,7 +47,7 @@ class ParticlePosterior:
     history : dict of str to ndarray, default=None
         Diagnostics per iteration.
     diagnostics : dict, default=None
-        What the engine could know about its accuracy.
+        What the engine knows about its accuracy.
     n_iter : int, default=1
         Iterations done.
     converged : bool, default=True
@@ -55,12 +55,12 @@ class ParticlePosterior:
     whitening : bijection, default=None
         From whitened coordinates to these; `ksd` and `thin` use it.
     state : object, default=None
-        What the engine that made it needs to go on from here; None if particles are enough.
+        What the engine needs to go on from here; None if particles are enough.
     chains : ndarray of shape (n_chains, n_draws, dim), default=None
-        Draws of the Markov chains that the particles stand for, in the coordinates of the
-        particles; None where there are no chains, or they are too long to keep. `summary`,
-        `to_arviz` and `skstein.loo` use them. Set it to None to make a saved posterior smaller:
-        chains take 8 bytes a number.
+        Draws of the Markov chains that the particles represent, in the coordinates of the
+        particles; None if there are no chains, or they are too long to keep. `summary`, `to_arviz`
+        and `skstein.loo` use them. Set it to None to make a saved posterior smaller: chains take 8
+        bytes per number.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class ParticlePosterior:
     array([0., 2.])
     """
 
-    # A few log densities, by which a warm start knows the target where `log_densities` is None.
+    # A few log densities, by which a warm start recognises the target if `log_densities` is None.
     _probe: Probe | None = None
     chains: Array | None = None  # of posteriors that were pickled without
 
@@ -167,17 +167,16 @@ class ParticlePosterior:
         values = np.asarray(function(self.particles))
         if values.ndim == 0 or len(values) != len(self):
             raise ValueError(
-                f"function must return one value a particle: a first axis of length {len(self)}, "
+                f"function must return one value per particle: a first axis of length {len(self)}, "
                 f"got shape {values.shape}."
             )
         return np.tensordot(self.weights, values, axes=1)
 
     def as_prior(self) -> MultivariateNormal:
-        """The normal of this mean and covariance, as the ``prior=`` of a fit to further rows.
+        """The normal of this mean and covariance, as the ``prior=`` of a fit to more rows.
 
-        It is of all coordinates, on the scale that they are reported on, so that the new rows may
-        have other means and standard deviations. Particles are not kept: what is not normal is
-        lost.
+        It covers all coordinates on their reported scale, so that the new rows may have other means
+        and standard deviations. Particles are not kept: anything that is not normal is lost.
 
         Returns
         -------
@@ -192,7 +191,7 @@ class ParticlePosterior:
         Warns
         -----
         ConvergenceWarning
-                If the posterior is far from normal, with the names of coordinates in which it is.
+                If the posterior is far from normal; the message names the coordinates.
 
         Examples
         --------
@@ -242,7 +241,7 @@ class ParticlePosterior:
         Raises
         ------
         ValueError
-            If ``n_samples`` is no positive integer.
+            If ``n_samples`` is not a positive integer.
         """
         n_samples = check_count(n_samples, "n_samples")
         rng = as_generator(random_state)
@@ -281,8 +280,8 @@ class ParticlePosterior:
     def ksd(self, kernel=None) -> float:
         """Kernel Stein discrepancy between the particles and the target, in whitened coordinates.
 
-        It measures how well the particles stand for the parts of the posterior that they visit; it
-        cannot see a mode that no particle visited, and is no proof of convergence.
+        It measures how well the particles represent the parts of the posterior that they visit; it
+        cannot see a mode that no particle visited, and does not prove convergence.
 
         Parameters
         ----------
@@ -313,19 +312,19 @@ class ParticlePosterior:
         return points, self.whitening.pull_score(points, scores)
 
     def summary(self, quantiles=(0.05, 0.5, 0.95), *, hdi=None):
-        """A table of the coordinates, with the Monte Carlo error where chains are known.
+        """A table of the coordinates, with the Monte Carlo error if there are chains.
 
         Parameters
         ----------
         quantiles : float or array-like of shape (k,), default=(0.05, 0.5, 0.95)
             Probabilities in [0, 1].
         hdi : float, default=None
-            Probability of the highest density interval, the narrowest one, if there is to be one.
+            Probability of the highest density interval, the narrowest one; None for no interval.
 
         Returns
         -------
         pandas.DataFrame, or dict of str to ndarray when pandas is not installed
-            One row a coordinate, in their order, by name (``summary().loc["bmi"]``). Columns:
+            One row per coordinate, in their order, by name (``summary().loc["bmi"]``). Columns:
 
             - ``mean`` and ``std``;
             - a quantile each, such as ``5%``;
@@ -343,10 +342,10 @@ class ParticlePosterior:
 
         Notes
         -----
-        ``mcse_mean`` joins the error of the chains' mean and what separates it from the mean of the
-        particles. It bounds the error from above where an engine has improved on the chains' mean
-        by control variates. Particles that are not draws have no such error that could be told from
-        them; how engines judge them is in ``diagnostics``.
+        ``mcse_mean`` combines the error of the chains' mean with its distance from the mean of the
+        particles. It is an upper bound if an engine has improved the chains' mean by control
+        variates. Particles that are not draws do not show their error; the engine's judgement of
+        them is in ``diagnostics``.
 
         References
         ----------
@@ -382,14 +381,14 @@ class ParticlePosterior:
     def to_arviz(self, *, n_draws=None, container="auto"):
         """The posterior as ArviZ data: its chains, or draws of equal weight.
 
-        Where the posterior has ``chains``, they are what ArviZ gets, and its R-hat and effective
-        sample sizes are those of the fit.
+        If the posterior has ``chains``, ArviZ gets these, and its R-hat and effective sample sizes
+        are those of the fit.
 
-        Otherwise, and with ``n_draws``, it gets the particles as one chain. ArviZ knows no weights:
-        particles whose weights differ are repeated and left out so that each of them appears within
-        one of ``n_draws`` times its weight, as in `thin`; particles of equal weight are taken as
-        they are. They are not a chain: R-hat and effective sample sizes that ArviZ computes of them
-        have no meaning, and the ``comment`` in the group's ``attrs`` says so.
+        Otherwise, and with ``n_draws``, it gets the particles as one chain. ArviZ has no weights:
+        particles with different weights are repeated or left out, so that each appears ``n_draws``
+        times its weight, to within one, as in `thin`; particles of equal weight are passed
+        unchanged. They are not a chain: R-hat and effective sample sizes that ArviZ computes of
+        them have no meaning, and the ``comment`` in the group's ``attrs`` says so.
 
         Parameters
         ----------

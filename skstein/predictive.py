@@ -1,4 +1,4 @@
-"""The posterior predictive of whatever holds an estimator of this package.
+"""The posterior predictive distribution of any object that holds an estimator of this package.
 
 A pipeline, a search, a shifted threshold or a transformed outcome hides the estimator's predictive
 methods. `predictive` reaches through them: it is a table from the type of a wrapper to the step
@@ -227,7 +227,7 @@ class Predictive(ABC):
         Raises
         ------
         ValueError
-            If ``n_samples`` is no positive integer.
+            If ``n_samples`` is not a positive integer.
         """
 
     @abstractmethod
@@ -251,7 +251,7 @@ class Predictive(ABC):
         Raises
         ------
         ValueError
-            If ``n_samples`` is no positive integer.
+            If ``n_samples`` is not a positive integer.
         """
 
     @abstractmethod
@@ -649,7 +649,7 @@ def _estimator(estimator, X):
 def _pipeline(pipeline, X):
     check_is_fitted(pipeline)
     for _, step in pipeline.steps[:-1]:
-        # What draws rows anew, as in pipelines of imbalanced-learn, does so in `fit` alone.
+        # Samplers, as in pipelines of imbalanced-learn, draw rows in `fit` alone.
         if step not in (None, "passthrough") and not hasattr(step, "fit_resample"):
             X = step.transform(X)
     return predictive(pipeline[-1], X)

@@ -176,7 +176,7 @@ class TrainableNetwork(Protocol):
     """What is made for networks asks for more than a `WorkingTarget`.
 
     A particle holds ``n_weights`` weights and ``n_noise`` log noise variances. What is called a
-    ``state`` is a network in training, `skstein.targets.mlp.Training`.
+    ``state`` is a network in training, `skstein.targets.network.Training`.
 
     Attributes
     ----------

@@ -10,7 +10,8 @@ from scipy.stats import multivariate_normal
 
 from skstein import LogDensity
 from skstein.inference._frame import find_frame
-from skstein.priors import Normal
+from skstein.outcomes import Bernoulli, NegativeBinomial, Probit
+from skstein.priors import Normal, StudentT
 from skstein.targets import (
     Affine,
     Chain,
@@ -20,6 +21,7 @@ from skstein.targets import (
     LogisticTarget,
     OneSided,
     ProbitTarget,
+    RegressionTarget,
     SoftmaxTarget,
     Transformed,
     Whitened,
@@ -28,6 +30,7 @@ from skstein.targets import (
     supports,
 )
 from skstein.targets.bijections import FunnelMap
+from skstein.targets.folded import Folded, within
 from skstein.targets.one_sided import SHIFT
 
 DIM = 4
@@ -467,3 +470,55 @@ def test_a_funnel_map_is_finite_far_off(rng):
     bijection = funnel(rng)
     z = bijection.inverse(1e8 * rng.normal(size=(50, DIM)))
     assert np.isfinite(z).all() and np.isfinite(bijection.log_det(z)).all()
+
+
+# Regressions on few rows
+
+
+@pytest.mark.parametrize("bent", [False, True])
+@pytest.mark.parametrize(
+    ("outcome", "prior"),
+    [
+        (Bernoulli(), Normal(1.5, loc=0.3)),
+        (Bernoulli(), StudentT()),
+        (Probit(), Normal()),
+        (NegativeBinomial(), Normal(0.5)),
+    ],
+    ids=lambda part: type(part).__name__,
+)
+def test_a_map_in_the_design_changes_nothing(outcome, prior, bent, rng):
+    """Against the general path; with weights, an offset and further coordinates where there are."""
+    X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, size=50)
+    options = {"sample_weight": rng.uniform(0.5, 2.0, size=50), "offset": rng.normal(size=50)}
+    target = RegressionTarget(outcome, X, y, prior=prior, **options)
+    place, shape = rng.normal(size=target.dim), lower_triangle(rng, target.dim)
+    bijection = Affine(place, shape)
+    if bent:
+        one, few = np.ones(1), target.dim - 1
+        regression = rng.normal(size=(few, 1))
+        outer = HyperbolicMap(
+            np.array([1]), place, regression, shape[:few, :few], one, one, 0.9 * one, one, one
+        )
+        bijection = Chain(outer, bijection)
+    plain, folded = Transformed(target, bijection), within(target, bijection)
+    assert isinstance(folded, Folded)
+    z = 0.3 * rng.normal(size=(7, target.dim))
+    assert_allclose(folded.log_density(z), plain.log_density(z), rtol=1e-12)
+    for ours, theirs in zip(
+        folded.log_density_and_score(z), plain.log_density_and_score(z), strict=True
+    ):
+        assert_allclose(ours, theirs, rtol=1e-11, atol=1e-11)
+    assert_allclose(folded.score(z), plain.score(z), rtol=1e-11, atol=1e-11)
+    rows = np.arange(0, 50, 3)
+    assert_array_equal(folded.score(z, rows), plain.score(z, rows))
+
+
+def test_what_is_not_folded():
+    """Many rows, several predictors, a likelihood that does not go through the rows."""
+    whole, few = Affine(np.zeros(3), np.eye(3)), np.zeros((20, 2))
+    y = np.arange(20) % 2
+    assert isinstance(within(LogisticTarget(few, y), whole), Folded)
+    many = LogisticTarget(np.zeros((100_000, 2)), np.zeros(100_000))
+    softmax = SoftmaxTarget(few, y, n_classes=2)
+    for target in (many, softmax, LinearTarget(few, y), LogDensity(lambda t: t[:, 0], dim=3)):
+        assert type(within(target, whole)) is Transformed

@@ -133,7 +133,7 @@ def test_streams_take_offsets():
         column.partial_fit(beside(X, offset)[at], y[at])
     assert_allclose(column.coef_, stream.coef_, rtol=1e-9)
     assert np.abs((stream.coef_ - [0.5, -0.3]) / stream.coef_std_).max() < 3.5
-    with pytest.raises(ValueError, match="offset must come in the way"):
+    with pytest.raises(ValueError, match="offset must be given as it was"):
         stream.partial_fit(X, y)
 
 
@@ -143,7 +143,7 @@ def test_an_array_goes_to_the_predictive_of_a_pipeline():
     reg.fit(X, y, bayesianpoissonregression__offset=offset)
     direct = reg[-1].predict_interval(reg[:-1].transform(X), offset=offset)
     assert_array_equal(predictive(reg, X, offset=offset).interval(), direct)
-    with pytest.raises(ValueError, match="one number a row"):
+    with pytest.raises(ValueError, match="one number per row"):
         predictive(reg, X, offset=offset[:5])
 
 
@@ -194,7 +194,7 @@ def test_weights_of_zero_leave_the_offset_out_too(Estimator):
 def test_what_is_refused(Estimator):
     X, offset, y = rows(Estimator)
     Z, model = beside(X, offset), Estimator("laplace", random_state=0)
-    with pytest.raises(ValueError, match="offset must have one number a row of X"):
+    with pytest.raises(ValueError, match="offset must have one number per row of X"):
         model.fit(X, y, offset=offset[1:])
     for wrong in (np.where(offset > 1.9, np.nan, offset), np.where(offset > 1.9, np.inf, offset)):
         with pytest.raises(ValueError, match="Input offset contains"):
@@ -215,7 +215,7 @@ def test_what_is_refused(Estimator):
     for predict in (model.predict, model.predict_interval, lambda X: predictive(model, X).std()):
         with pytest.raises(ValueError, match="offset is missing"):
             predict(X)
-    with pytest.raises(ValueError, match="offset must have one number a row of X"):
+    with pytest.raises(ValueError, match="offset must have one number per row of X"):
         model.predict(X, offset=offset[1:])
 
 

@@ -307,7 +307,7 @@ def test_signs_with_other_priors_streams_and_warm_starts(prior, rng):
         ([1, 0], {}, "1, -1 or 0 for each of 4 features"),
         ([1, 0, 2, 0], {}, "1, -1 or 0 for each of 4 features"),
         (np.ones((4, 1)), {}, "1, -1 or 0 for each of 4 features"),
-        ({"age": 1}, {}, "signs of age, which are no features of X"),
+        ({"age": 1}, {}, "signs of age, which are not features of X"),
         ([1, np.nan, 0, 0], {}, "1, -1 or 0 for each of 4 features"),
         (["+", "-", "+", "-"], {}, "1, -1 or 0 for each of 4 features"),
         ("all", {}, "'positive' parameter"),
@@ -425,7 +425,7 @@ def test_a_horseshoe_shrinks_noise_and_keeps_signals(sparse_problem):
         (Horseshoe(n_relevant=4), {}, "n_relevant=4 relevant coefficients of 4"),
         (Horseshoe(slab_scale=0.0), {}, "'slab_scale' parameter of Horseshoe"),
         (Horseshoe(), {"factorized": True, "inference": "pmfvb"}, "factorized=False"),
-        ("normal", {"intercept_prior": Horseshoe()}, "no prior of intercepts alone"),
+        ("normal", {"intercept_prior": Horseshoe()}, "not a prior of intercepts alone"),
     ],
 )
 def test_a_horseshoe_where_it_cannot_be_is_refused(prior, params, message):

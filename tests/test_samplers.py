@@ -10,11 +10,11 @@ from scipy.stats import chisquare, kstest, multivariate_normal
 
 from skstein import LogDensity
 from skstein.diagnostics import ess, split_rhat
-from skstein.samplers import HMC, MALA, RWM, SAMPLERS, SGLD, Chains
+from skstein.samplers import HMC, MALA, MAMS, RWM, SAMPLERS, SGLD, Chains
 from skstein.samplers._adapt import Metric
 from skstein.targets import ControlVariate, LogisticTarget, Target, Whitened
 
-METROPOLIS = [HMC(), MALA(), RWM()]
+METROPOLIS = [HMC(), MALA(), MAMS(), RWM()]
 every_metropolis = pytest.mark.parametrize("sampler", METROPOLIS, ids=lambda s: type(s).__name__)
 
 FACTOR = np.array([[2.0, 0.0, 0.0], [-1.5, 0.5, 0.0], [30.0, 10.0, 10.0]])
@@ -22,6 +22,11 @@ FACTOR = np.array([[2.0, 0.0, 0.0], [-1.5, 0.5, 0.0], [30.0, 10.0, 10.0]])
 
 def standard_normal(dim):
     return LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=dim)
+
+
+def skewed(dim):
+    """Independent logarithms of exponential variables."""
+    return LogDensity(lambda t: (t - np.exp(t)).sum(axis=1), score=lambda t: 1 - np.exp(t), dim=dim)
 
 
 def gaussian(precision, mean=0.0):
@@ -296,18 +301,28 @@ def test_thinning_keeps_one_state_in_so_many(sampler, seed):
 @pytest.mark.parametrize("dim", [1, 20])
 @every_metropolis
 def test_the_step_size_finds_its_acceptance(sampler, dim, rng):
-    _, _, _, acceptance = run(sampler, standard_normal(dim), rng, 200, n_warmup=300)
+    _, _, _, acceptance = run(sampler, skewed(dim), rng, 200, n_warmup=300)
     assert abs(acceptance - sampler.acceptance) < (0.1 if dim > 1 else 0.15)
 
 
 @pytest.mark.parametrize("acceptance", [0.7, 0.9])
 @every_metropolis
 def test_the_acceptance_to_reach_is_a_parameter(sampler, acceptance, rng):
-    """Not below 0.7: there leapfrog steps come near the limit of stability, where the acceptance
-    falls so steeply that an averaged step size does not have the average acceptance."""
+    """Not below 0.7: there steps come near the limit of stability, where the acceptance falls so
+    steeply that an averaged step size does not have the average acceptance."""
     sampler = type(sampler)(acceptance=acceptance)
-    _, _, _, reached = run(sampler, standard_normal(20), rng, 200, n_warmup=300)
+    _, _, _, reached = run(sampler, skewed(20), rng, 200, n_warmup=300)
     assert abs(reached - acceptance) < 0.1
+
+
+def test_a_normal_density_is_followed_without_error(rng):
+    """Wherever it lies and whatever its scales: one step a trajectory, and all accepted."""
+    mean, precision = np.array([1e6, -2.0, 30.0]), np.linalg.inv(FACTOR @ FACTOR.T)
+    chains, _, _, acceptance = run(
+        HMC(), gaussian(precision, mean), rng, 100, mean + rng.normal(size=(8, 3))
+    )
+    assert chains.step_size > 1.8
+    assert acceptance > 0.999
 
 
 def test_without_a_warm_up_the_step_size_is_the_first_guess(rng):
@@ -476,6 +491,7 @@ def test_a_start_without_density_is_refused(sampler, rng):
         (HMC(max_leapfrogs=0), "'max_leapfrogs' parameter of HMC"),
         (MALA(acceptance=1.0), "'acceptance' parameter of MALA"),
         (MALA(adapt_metric="yes"), "'adapt_metric' parameter of MALA"),
+        (MAMS(max_steps=0), "'max_steps' parameter of MAMS"),
         (RWM(step_size="wide"), "'step_size' parameter of RWM must be a str among {'auto'} or"),
         (RWM(thinning=0.5), "'thinning' parameter of RWM must be an int in the range"),
         (SGLD(step_size=-1.0), "'step_size' parameter of SGLD"),
@@ -574,5 +590,6 @@ def test_names():
         "rwm": RWM,
         "mala": MALA,
         "hmc": HMC,
+        "mams": MAMS,
         "sgld": SGLD,
     }

@@ -283,7 +283,7 @@ def test_a_prior_is_resolved_by_name_or_cloned():
         resolve_prior("cauchy")
     with pytest.raises(TypeError, match=r"class Normal; pass an instance: intercept_prior=Normal"):
         resolve_prior(Normal, name="intercept_prior")
-    with pytest.raises(TypeError, match="is no prior"):
+    with pytest.raises(TypeError, match="is not a prior"):
         resolve_prior(3.0)
     with pytest.raises(ValueError, match="scale"):
         resolve_prior(Normal(-1.0))

@@ -32,12 +32,14 @@ class _Cache(FunctionCache):
 def compiled(function=None, *, fastmath=False):
     """Compile ``function`` on first use, without the GIL, and keep the result on disk if possible.
 
-    ``fastmath`` is False or `REORDERED`. Every dispatcher is appended to `DISPATCHERS`, so that
-    signatures and cache misses can be counted.
+    ``fastmath`` is False or `REORDERED`, where a division by zero is infinite. Every dispatcher is
+    appended to `DISPATCHERS`, so that signatures and cache misses can be counted.
     """
     if function is None:
         return partial(compiled, fastmath=fastmath)
-    dispatcher = numba.njit(nogil=True, fastmath=fastmath)(function)
+    # A test for zero before every division would keep loops from vector instructions.
+    errors = "numpy" if fastmath else "python"
+    dispatcher = numba.njit(nogil=True, fastmath=fastmath, error_model=errors)(function)
     # Numba finds no directory to write to in a read-only installation: compile in every process.
     with suppress(RuntimeError):
         dispatcher._cache = _Cache(function)

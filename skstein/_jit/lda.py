@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._compile import compiled, frozen
+from ._compile import REORDERED, compiled, frozen
 
 _MOST_COPIES = 100
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -213,7 +213,7 @@ def _redraw(docs, phi, alpha, seeds, topics, counts):
                 t += 1
 
 
-@compiled
+@compiled(fastmath=REORDERED)
 def _proportions(docs, phi, alpha, max_iter, tol, doc_topics):
     k = phi.shape[1]
     new = np.empty(k)
@@ -236,16 +236,17 @@ def _proportions(docs, phi, alpha, max_iter, tol, doc_topics):
                 for j in range(k):
                     new[j] = max(row[j] * (alpha + max(n[j] - mass * share[j], 0.0)), _TINY)
                     total += new[j]
+                scale = 1.0 / total
                 for j in range(k):
-                    moved = docs.counts[entry] * (new[j] / total - share[j])
-                    share[j] = new[j] / total
+                    moved = docs.counts[entry] * (scale * new[j] - share[j])
+                    share[j] = scale * new[j]
                     n[j] = max(n[j] + moved, 0.0)
                     change += abs(moved)
             if change <= tol * k:
                 break
 
 
-@compiled
+@compiled(fastmath=REORDERED)
 def _log_bounds(docs, phi, alpha, max_iter, tol, bounds):
     k = phi.shape[1]
     n = np.empty(k)

@@ -38,11 +38,24 @@ def rbf_linear_drift(x, points, scores, weights, h2, factor, outside=None):
     >>> rbf_linear_drift(np.zeros((1, 2)), np.zeros((1, 2)), np.ones((1, 2)), np.ones(1), 2.0, 1.0)
     array([[2., 2.]])
     """
-    x, points, scores, weights = map(frozen, (x, points, scores, weights))
-    drift = np.zeros(x.shape)
-    squares, products = np.zeros((2, len(x), len(points))) if outside is None else outside[:2]
-    scales, held = (float(h2), float(factor)), (frozen(squares), frozen(products))
-    _rbf_linear_drift(x, points, scores, weights, *scales, *held, drift)
+    return drift_of(points, scores, weights, h2, factor)(x, outside)
+
+
+def drift_of(points, scores, weights, h2, factor):
+    """`rbf_linear_drift` as a function of x and ``outside``, for many calls."""
+    points, scores, weights = map(frozen, (points, scores, weights))
+    h2, factor, nothing = float(h2), float(factor), frozen(np.zeros((1, len(points))))
+
+    def drift(x, outside=None):
+        x, squares, products = frozen(x), nothing, nothing
+        if outside is not None:
+            squares, products = map(frozen, outside[:2])
+        elif len(x) > 1:
+            squares = products = frozen(np.zeros((len(x), len(points))))
+        out = np.zeros(x.shape)
+        _rbf_linear_drift(x, points, scores, weights, h2, factor, squares, products, out)
+        return out
+
     return drift
 
 

@@ -1,4 +1,4 @@
-"""Engines: how a posterior is found, one a file, and `infer`, which runs them.
+"""Engines, which find posteriors, one per file, and `infer`, which runs them.
 
 ``ENGINES`` has the names that ``inference=`` takes, with their classes: "pmd", "pmfvb", "fwss",
 "svgd", "stein-points", "mcmc" (the default), "ksd-mcmc" (`KSDThinnedMCMC`) and "laplace"

@@ -1,17 +1,17 @@
 """The check at the end of every fit: do the particles satisfy Stein's identities?
 
 Under the posterior, ``E[g_j] = 0`` and ``E[(z_j - mean_j) g_j] = -1`` for the score ``g`` in
-whitened coordinates. Where a coordinate misses them by more than its Monte-Carlo error allows, and
-by enough to matter, it is named in a warning. Errors of the mean below about a tenth of a standard
-deviation are not detectable in this way, and engines that solve these very identities on their
-particles (SVGD, FWSS) satisfy them when they are wrong, as they do when stopped too early. Those,
-and all that stay near their start, are compared with draws from there that importance weights
-carry to the posterior: in few coordinates these tell where the particles should be, in many at
-least how far the posterior is from the start.
+whitened coordinates. If a coordinate misses them by more than its Monte-Carlo error allows, and by
+enough to matter, the fit warns. Errors of the mean below about a tenth of a standard deviation are
+not detectable in this way, and engines that solve these very identities on their particles (SVGD,
+FWSS) satisfy them when they are wrong, as they do when stopped too early. These engines, and all
+that stay near their start, are compared with importance-weighted draws from that start: in few
+coordinates these show where the particles should be, in many at least how far the posterior is from
+the start.
 
-Last, each particle may move along the ray on which it lies, from the mode outwards, to where the
-density on that ray says: a move that leaves the posterior as it is. If it leads particles outwards
-on average they lie too near the mode, as those do that cannot follow a heavy tail.
+Last, each particle may move along its ray from the mode, to a draw from the density on that ray.
+This move leaves the posterior unchanged. If it leads particles outwards on average, they lie too
+near the mode, as particles do that cannot follow a heavy tail.
 """
 
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ from ._frame import START_ELSEWHERE
 from ._modes import LEAST_MASS
 
 MAX_PARTICLES = 1000  # the check needs no more
-# And this many see an error of .35 standard deviations; so odd a number that particles chosen
-# evenly from a pool of chains are not all of the same few chains.
+# Enough to detect a mean error of .35 standard deviations. Prime, so that an even stride through
+# pooled chains does not pick only a few of them.
 FEW_PARTICLES = 151
 MAX_SHRINKAGE = 0.1
 MAX_MISMATCH = 1.2
@@ -46,7 +46,7 @@ _RADII = np.linspace(-np.log(4.0), np.log(4.0), 16)  # logarithms, in units of t
 _FINE = np.linspace(_RADII[0], _RADII[-1], 151)
 _LEVELS = np.array([0.1, 0.5, 0.9])
 _COMPARED_UP_TO = 10  # coordinates, beyond which the error of importance weights is not known
-_CHEAP_UP_TO = 10_000  # rows, of which a density costs little: then more of them see smaller misses
+_CHEAP_UP_TO = 10_000  # rows up to which a density is cheap: more draws then see smaller errors
 
 
 def most_scored(engine):
@@ -55,7 +55,7 @@ def most_scored(engine):
 
 
 def judge(posterior, target, engine, frame, start, pilot=None):
-    """Warn where a posterior misses Stein's identities, or is known to be out of reach.
+    """Warn if a posterior misses Stein's identities, or is known to be out of reach.
 
     Parameters
     ----------
@@ -67,13 +67,13 @@ def judge(posterior, target, engine, frame, start, pilot=None):
     start : StartDraws or None
         For an engine that stays near its start.
     pilot : Pilot, default=None
-        Chains that found the coordinates, where tails are heavy. Particles that these have set
-        right meet no identity of their own any more: then it is the chains that are judged.
+        Chains that found the coordinates, if tails are heavy. Particles that these have corrected
+        no longer satisfy Stein's identities, so the chains are judged instead.
 
     Warns
     -----
     ConvergenceWarning
-        With all that is wrong.
+        With all reasons.
     """
     names = np.array(target.names)
     most = most_scored(engine)
@@ -109,11 +109,11 @@ def judge(posterior, target, engine, frame, start, pilot=None):
         contradicted = start.contradicted(posterior.particles, posterior.weights)
         flagged = flagged | contradicted
         if contradicted.any():
-            reasons.append("importance-weighted draws are spread otherwise in some coordinates")
+            reasons.append("importance-weighted draws have another spread in some coordinates")
         posterior.diagnostics["start_mismatch"] = start.mismatch
         posterior.diagnostics["start_efficiency"] = start.efficiency
         far = start.mismatch > MAX_MISMATCH or start.efficiency < MIN_EFFICIENCY
-        # Chains that agree are a better witness.
+        # Chains that agree are better evidence.
         if far and (pilot is None or not pilot.mixed):
             reasons.append(
                 "the posterior is far from the Gaussian start that the engine leans on (use pmfvb "
@@ -126,14 +126,14 @@ def judge(posterior, target, engine, frame, start, pilot=None):
             where = "higher" if pilot.density_shift > 0 else "lower"
             reasons.append(f"the particles lie where the density is {where} than chains find it")
         if engine.calibrated and not pilot.mixed:
-            reasons.append("its tails are heavy, and the chains sent along them do not agree")
+            reasons.append("its tails are heavy, and the chains along them do not agree")
     posterior.diagnostics["flagged"] = names[flagged]
     if frame.other_mass > LEAST_MASS and engine.curved:
         posterior.diagnostics["other_mass"] = frame.other_mass
         reasons.append("the density has another mode far from the one that the engine stays near")
     if reasons:
         cure = "Raise the engine's iterations or particles, or use" if engine.iterative else "Use"
-        # Parameters that the rows hardly tell may be wrong and predictions right.
+        # Parameters that the rows hardly determine may be wrong and predictions right.
         rows = (
             " Predictions may still be good: compare a score." if target.n_rows is not None else ""
         )
@@ -146,7 +146,7 @@ def judge(posterior, target, engine, frame, start, pilot=None):
 
 
 def _log_density(target, points):
-    """That of a target which far out may fail: -inf there, since a fit must not end by it."""
+    """The log density, with -inf where the target fails far out, so that the fit goes on."""
     try:
         return target.log_density(points)
     except (FloatingPointError, LinAlgError, NotANumber):
@@ -209,11 +209,12 @@ class StartDraws:
         self.mismatch = (high - low) / 1.349 / np.sqrt(dim) if np.isfinite(low) else np.inf
 
     def contradicted(self, particles, weights):
-        """Coordinates in which particles are not where the weighted draws say.
+        """Coordinates in which particles differ from the weighted draws.
 
         They are compared by the share of particles below the 10, 50 and 90 % points, and by the
         distance of the outer two. A difference counts when it is large in itself, against the
-        error of the draws and for so few particles. In more than ten coordinates none does.
+        error of the draws and for so few particles. In more than ten coordinates no difference
+        counts.
 
         Parameters
         ----------
@@ -231,7 +232,7 @@ class StartDraws:
 
 
 def _spread_otherwise(draws, draw_weights, error, particles, weights):
-    """Coordinates in which particles are not where draws with an ``error`` of their own are."""
+    """Coordinates in which particles differ from draws with a given ``error``."""
     low, middle, high = weighted_quantile(draws, draw_weights, _LEVELS)
     shares = [weights @ (particles < point) for point in (low, middle, high)]
     shift = np.abs(np.stack(shares) - _LEVELS[:, None]).max(axis=0)
@@ -262,8 +263,8 @@ def radial_shift(target, z, weights):
     -------
     float
         The mean change of the logarithm of the radius in such a move, positive outwards; 0 on very
-        many rows, where each density is dear and tails are those of a normal, and where it
-        does not matter or is below 3.5 standard errors.
+        many rows, where each density is expensive and tails are those of a normal, and if it is too
+        small to matter or below 3.5 standard errors.
     """
     n_rays = min(_N_RAYS * _CHEAP_UP_TO // max(target.n_rows or 0, 1), _N_RAYS)
     if n_rays < _FEW_RAYS:
@@ -326,8 +327,8 @@ class SteinResiduals:
     flagged : ndarray of bool, shape (dim,)
     shrinkage : float
         By how much, relatively, standard deviations are too small, about and on average over the
-        coordinates: half of the mean of ``E[(z_j - mean_j) g_j] + 1``. Where it is too large it
-        counts though no single coordinate does: 0 otherwise.
+        coordinates: half of the mean of ``E[(z_j - mean_j) g_j] + 1``. It counts if it is too
+        large, even if no single coordinate is; 0 otherwise.
     """
 
     mean: np.ndarray
@@ -340,9 +341,9 @@ def stein_residuals(z, scores, weights):
     """Residuals of the particles ``z`` (m, dim) with their ``scores``, and which are too large.
 
     A residual counts when it is large in itself and against its standard error for independent
-    draws; a very large one counts alone, because an outlier inflates its own standard error. What
-    too few particles for the dimension lose of every coordinate's spread is seen in the mean over
-    coordinates, whose standard error is less.
+    draws; a very large one counts alone, because an outlier inflates its own standard error. If
+    particles are too few for the dimension, every coordinate loses some spread; the mean over
+    coordinates, whose standard error is smaller, shows it.
     """
     ess = 1.0 / np.sum(weights**2)
     product = (z - weights @ z) * scores

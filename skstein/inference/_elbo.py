@@ -19,7 +19,7 @@ _UP_TO = 1000  # coordinates of a factor; beyond, its covariance costs more than
 
 
 def approximate_elbo(states, factors):
-    """The approximate bound, in nats; NaN where it cannot be had.
+    """The approximate bound, in nats; NaN where it is not available.
 
     Parameters
     ----------

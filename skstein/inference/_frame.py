@@ -1,8 +1,8 @@
 """The coordinates that engines work in: those of the Gaussian at the mode.
 
-Where a line scan finds one-sided coordinates they are straightened too; a target may have better
-coordinates of its own. What stands in the way, a mode that is not found or coordinates too many, is
-warned of.
+One-sided coordinates (quasi-separation), found by a line scan, are straightened too; a target may
+have better coordinates of its own. A mode that is not found, or too many coordinates, cause a
+warning.
 """
 
 from dataclasses import dataclass, replace
@@ -18,10 +18,11 @@ from ..targets.newton import DIFFERENCES_UP_TO, gaussian_surrogate
 from ..targets.one_sided import SHIFT
 from ._modes import other_modes
 
-START_ELSEWHERE = "Where another mode is the main one, start the search from there (initial=)."
+START_ELSEWHERE = "If another mode is the main one, start the search from there (initial=)."
 _SCALE = "Scale the features or use a tighter prior."
-# Standard deviations of few groups lean less than that, and yet chains are three times as long.
+# Standard deviations of few groups lean less than that, and chains still take three times as long.
 _SHIFT_OF_OWN = 0.5 * SHIFT
+_LEANING = 0.1  # the shift from which a coordinate is straightened where one has to be
 MAX_ROUNDING = 0.1  # of the log density: engines tell particles apart by differences of about 1
 
 
@@ -39,7 +40,7 @@ class Frame:
     one_sided : ndarray of int
         Coordinates that a line scan found one-sided.
     other_mass : float
-        Of a mode far off, relative to that of this one; 0 where none was found.
+        Mass of a distant mode relative to this one; 0 if none was found.
     """
 
     bijection: Bijection
@@ -50,7 +51,7 @@ class Frame:
 
 
 def find_frame(target):
-    """The frame of a target with a score; None, with a warning, where no mode is found."""
+    """The frame of a target with a score; None, with a warning, if no mode is found."""
     outer, inner = None, target
     try:
         if supports(target, "coordinates"):
@@ -96,12 +97,15 @@ def find_frame(target):
     try:
         scanned = inner.scanned(surrogate) if supports(inner, "scanned") else inner
         least = SHIFT if outer is None else _SHIFT_OF_OWN
-        one_sided = np.flatnonzero(np.abs(line_shifts(scanned, laplace)) > least)
+        shifts = np.abs(line_shifts(scanned, laplace))
+        one_sided = np.flatnonzero(shifts > least)
         if supports(target, "straightened"):
             straight = target.straightened(surrogate)
             return replace(plain, bijection=straight or gaussian, one_sided=one_sided)
         if len(one_sided):
-            bijection = OneSided(scanned, laplace, one_sided, surrogate).bijection
+            # Those that lean a little are then what holds up chains.
+            leaning = np.flatnonzero(shifts > _LEANING)
+            bijection = OneSided(scanned, laplace, leaning, surrogate).bijection
             bijection = bijection if outer is None else Chain(outer, bijection)
             return replace(plain, bijection=bijection, one_sided=one_sided)
     except (FloatingPointError, LinAlgError) as error:

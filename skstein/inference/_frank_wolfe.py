@@ -4,8 +4,8 @@ The measure ``sum_l w_l delta(x_l)`` is moved towards the target in the space of
 oracle ascends the corrected field of Frank-Wolfe Stein Sampling to the next particle, for blocks of
 coordinates at the same time if it is asked to (algorithm 4). Weights minimise the distance to the
 target in the space of the Stein kernel ``k0``, where the target's embedding is zero, so that the
-distance is the kernel Stein discrepancy and everything is known: with the same kernel, the weights
-of Bayesian quadrature over the particles are the identity.
+distance is the kernel Stein discrepancy and needs no integral. (Weights of Bayesian quadrature over
+the particles, with the same kernel, would change nothing.)
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ from ._moment_matching import match_moments
 from .base import draw_rows
 
 _PATIENCE = 0.25  # share of the steps without progress that ends an ascent
-_PROGRESS = 0.99  # what the field's norm must fall to, for progress
+_PROGRESS = 0.99  # share to which the field's norm must fall, for progress
 _RIDGE = 0.1  # in units of the mean diagonal, on the matrix that weights are found from
 _ROUND = 5  # steps that a block takes between two looks at the others
 
@@ -35,7 +35,7 @@ class Ascent:
     n_steps : int
         Most steps.
     noisy : bool, default=False
-        Whether the field is: then its norm tells nothing, and all steps are taken.
+        Whether the field is noisy: its norm then says nothing, and all steps are taken.
     """
 
     def __init__(self, learning_rate, n_steps, noisy=False):
@@ -77,12 +77,13 @@ class Oracle:
     points, scores : ndarray of shape (m, dim)
         The other particles.
     weights : ndarray of shape (m,)
-        Theirs, of sum 1.
+        Of these particles; they sum to 1.
     """
 
     def __init__(self, target, kernel, own, points, scores, weights):
         self._target, self._kernel, self._own = target, kernel, own
         self._points, self._scores, self._weights = points, scores, weights
+        self._drift = kernel.drift_of(points, scores, weights)
         self._start = None
 
     def start_from(self, y, score):
@@ -97,8 +98,7 @@ class Oracle:
         """The field at ``y`` of shape (n, dim), from minibatches of ``rng`` without ``scores``."""
         field = np.zeros_like(y)
         if len(self._points):
-            drift = self._kernel.drift(y, self._points, self._scores, self._weights)
-            field += (1.0 - self._own) * drift
+            field += (1.0 - self._own) * self._drift(y)
         if self._own:
             scores = self._score(y, rng) if scores is None else scores
             field += self._own * self._kernel.self_term(y, scores)
@@ -121,11 +121,11 @@ class Oracle:
     def search_blocks(self, y, learning_rate, n_steps, rng, n_blocks, map):
         """The same by blocks of coordinates, each a piece for ``map``.
 
-        A block takes `_ROUND` steps with the others, and so their factor of the kernel, where they
-        are; then all are put together. Without that the blocks repeat each other's correction of
-        the radius, on which the linear kernel's own term depends through ``|y|^2``: in a nearly
-        normal posterior the errors of W blocks are multiplied by ``2 (W - 1) / (W + 2)``, and grow
-        from W = 4 on.
+        A block takes `_ROUND` steps while the others, and with them their factor of the kernel,
+        stand still; then all are put together. Without that the blocks repeat each other's
+        correction of the radius, on which the linear kernel's own term depends through ``|y|^2``:
+        in a nearly normal posterior the errors of W blocks are multiplied by ``2 (W - 1) / (W +
+        2)``, and grow from W = 4 on.
         """
         target, kernel, own = self._target, self._kernel, self._own
 

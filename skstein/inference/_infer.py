@@ -1,7 +1,7 @@
 """From a target and an engine to a checked posterior.
 
-This is the only place that wraps targets and that warns about a posterior as a whole: it finds the
-coordinates an engine works in, runs the engine there, brings the particles back, and checks them.
+Only this module wraps targets and warns about a posterior as a whole. It finds the coordinates that
+an engine works in, runs the engine there, maps the particles back, and checks them.
 """
 
 import numpy as np
@@ -16,6 +16,7 @@ from ..posterior import ParticlePosterior
 from ..protocols import Bijection, WorkingTarget
 from ..targets import ControlVariate, Transformed, supports
 from ..targets.base import NotANumber
+from ..targets.folded import within
 from ._check import StartDraws, judge, most_scored
 from ._frame import find_frame
 from ._hold_out import hold_out
@@ -25,12 +26,12 @@ from .base import Engine
 
 
 class Progress:
-    """Where a run is, for the message of an error from the target or from linear algebra.
+    """The stage of a run, for messages of errors from the target or from linear algebra.
 
     Attributes
     ----------
     cut_short : str
-        Where the callback has ended the run before its time; empty if it has not.
+        Where the callback stopped the run early; empty if it did not.
     """
 
     def __init__(self, engine, callback):
@@ -81,8 +82,8 @@ def infer(target, inference="mcmc", *, init=None, random_state=None, n_jobs=None
         "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     init : array-like of shape (m, dim) or ParticlePosterior, default=None
         Particles to start from, in the target's own coordinates. A posterior of the same target is
-        gone on from: "mcmc" continues its chains and adds to its points, "fwss" keeps the
-        particles and adds the missing ones, the others start from the particles.
+        continued: "mcmc" continues its chains and adds to its points, "fwss" keeps the particles
+        and adds the missing ones, the others start from the particles.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator, default=None
     n_jobs : int, default=None
         Workers, as in joblib; the result does not depend on it.
@@ -92,9 +93,9 @@ def infer(target, inference="mcmc", *, init=None, random_state=None, n_jobs=None
     Returns
     -------
     ParticlePosterior
-        In the target's own coordinates. Of a run that the callback cut short it says so: it has not
-        ``converged``, and the ``message`` of its diagnostics begins with where it was stopped. That
-        alone is not warned of.
+        In the target's own coordinates. If the callback stopped the run early, ``converged`` is
+        False and the ``message`` of its diagnostics begins with where it stopped; this alone causes
+        no warning.
 
     Raises
     ------
@@ -109,7 +110,7 @@ def infer(target, inference="mcmc", *, init=None, random_state=None, n_jobs=None
     Warns
     -----
     ConvergenceWarning
-        If the posterior is likely to be wrong, with what is wrong about it.
+        If the posterior is likely to be wrong; the message says why.
 
     Examples
     --------
@@ -136,7 +137,7 @@ def infer(target, inference="mcmc", *, init=None, random_state=None, n_jobs=None
 def run_engine(
     target, engine: Engine, *, init=None, random_state=None, n_jobs=None, callback=None
 ) -> ParticlePosterior:
-    """As `infer`, by an engine that is the caller's own: what the run sets on it stays there."""
+    """As `infer`, with the caller's own engine: what the run sets on it stays there."""
     progress = Progress(engine, callback)
     with OneByOne() if getattr(target, "in_shards", False) else make_map(n_jobs) as map:
         posterior = approximate(target, engine, as_generator(random_state), map, progress, init)
@@ -145,14 +146,15 @@ def run_engine(
         problem = posterior.diagnostics.get("message", "the run did not converge")
         warn(problem, by=engine.name)
     if progress.cut_short:
-        # Whoever stopped a run knows; what the engine finds wrong with what it has is said above.
+        # The caller knows that the run was stopped; faults that the engine found are reported
+        # above.
         posterior.converged = False
         posterior.diagnostics["message"] = "; ".join(filter(None, (progress.cut_short, problem)))
     return posterior
 
 
 def approximate(target, engine, rng, map, progress, init=None):
-    """As `run_engine`, for a run or a part of one: of what did not converge it does not warn."""
+    """As `run_engine`, for a run or a part of one; without warnings about convergence."""
     name = engine.name
     engine.check(target)
     previous = init if isinstance(init, ParticlePosterior) else None
@@ -164,7 +166,7 @@ def approximate(target, engine, rng, map, progress, init=None):
             raise ValueError(f"init must have shape (m, {target.dim}), got {init.shape}.")
         if not np.isfinite(init).all():
             raise ValueError("init must be finite; it holds NaN or infinity.")
-    # Where an engine strays into overflow its steps are rejected; what is left is refused below.
+    # If an engine strays into overflow its steps are rejected; the rest is refused below.
     overflow_allowed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     with one_thread(), overflow_allowed, progress:
         held_out = None
@@ -211,15 +213,15 @@ def approximate(target, engine, rng, map, progress, init=None):
 
 
 def update(posterior, target, inference="pmd", *, n_jobs=None):
-    """Bring a posterior up to date with further rows of a stream.
+    """Update a posterior with more rows of a stream.
 
     Parameters
     ----------
     posterior : ParticlePosterior
-        What `infer` or `update` returned for the rows so far, by the same engine; it is not
-        changed. Its coordinates and its generator are used on.
+        The result of `infer` or `update` for the rows so far, by the same engine; it is not
+        changed. Its coordinates and its generator are kept.
     target : Target
-        Of the further rows alone, with the same prior.
+        Of the new rows alone, with the same prior.
     inference : str or engine, default="pmd"
         An engine with a method ``update``.
     n_jobs : int, default=None
@@ -233,12 +235,12 @@ def update(posterior, target, inference="pmd", *, n_jobs=None):
     Raises
     ------
     ValueError
-        If the engine cannot be updated, the posterior is none of its own, or the prior is another.
+        If the engine cannot be updated, did not make the posterior, or the prior has changed.
 
     Warns
     -----
     ConvergenceWarning
-        If the posterior is likely to be wrong, with what is wrong about it.
+        If the posterior is likely to be wrong; the message says why.
 
     Examples
     --------
@@ -258,16 +260,16 @@ def update(posterior, target, inference="pmd", *, n_jobs=None):
 
 
 def run_update(posterior, target, engine: Engine, *, n_jobs=None) -> ParticlePosterior:
-    """As `update`, by an engine that is the caller's own."""
+    """As `update`, with the caller's own engine."""
     name = engine.name
     if engine.update is None:
-        raise ValueError(f'{name} cannot take in further rows; use inference="pmd".')
+        raise ValueError(f'{name} cannot learn from more rows; use inference="pmd".')
     if not engine.goes_on_from(posterior.state):
         raise ValueError(f"the posterior was not made by {name}, which cannot go on from it.")
     if posterior.names != tuple(target.names):
-        raise ValueError("the further rows have other coordinates than the posterior.")
+        raise ValueError("the new rows have other coordinates than the posterior.")
     if target.n_rows is None:
-        raise ValueError("a target without n_rows has no rows to take in.")
+        raise ValueError("a target without n_rows has no rows to learn from.")
     with one_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         coordinates = posterior.state.bijection
         working = Transformed(target, coordinates)
@@ -281,14 +283,14 @@ def run_update(posterior, target, engine: Engine, *, n_jobs=None) -> ParticlePos
 
 
 def _equally_weighted(posterior):
-    """Particles that stand for the posterior with equal weights."""
+    """Particles that represent the posterior with equal weights."""
     if np.ptp(posterior.weights) == 0.0:
         return posterior.particles
     return posterior.thin(len(posterior)).particles
 
 
 def _require_same_density(previous, target):
-    """Refuse to go on from particles of another density; a few values tell."""
+    """Refuse to go on from particles of another density; a few values show it."""
     probe = previous._probe
     if previous.log_densities is not None:
         probe = Probe(previous.particles[:FEW], previous.log_densities[:FEW])
@@ -298,15 +300,16 @@ def _require_same_density(previous, target):
     if target.held_out is not None:
         same = "data, weights, prior and rows set aside (early_stopping)"
     raise ValueError(
-        "warm start: the log density is not the one that the earlier posterior was made for; "
-        f"go on with the same {same}, or start anew (warm_start=False)."
+        "warm start: the log density is not that of the earlier posterior; "
+        f"go on with the same {same}, or start again (warm_start=False)."
     )
 
 
 def _wrap(target, engine: Engine, frame) -> tuple[Bijection | None, WorkingTarget]:
-    """The bijection from the engine's coordinates, None for the target's own, and what it is given.
+    """The bijection from the engine's coordinates, None for the target's own, and the engine's
+    target.
 
-    That is the target in those coordinates, with minibatches if the engine asks for them.
+    The latter is in those coordinates, with minibatches if the engine asks for them.
     """
     if engine.batch_size is not None and engine.minibatch == "control-variate":
         if frame is None:
@@ -319,7 +322,7 @@ def _wrap(target, engine: Engine, frame) -> tuple[Bijection | None, WorkingTarge
     if not engine.whiten:
         return None, Transformed(target, None, start=frame.gaussian)
     coordinates = frame.bijection if engine.one_sided else frame.gaussian
-    return coordinates, Transformed(target, coordinates)
+    return coordinates, within(target, coordinates)
 
 
 def _bring_back(posterior, coordinates, names):
@@ -339,7 +342,7 @@ def _in_own_coordinates(callback, coordinates, names):
 
 
 def _score(posterior, working, target, most):
-    """Fill in log densities and scores on all rows, where that is affordable."""
+    """Fill in log densities and scores on all rows, if that is affordable."""
     if len(posterior) <= most:
         if supports(target, "score") and posterior.scores is None:
             value, score = working.log_density_and_score(posterior.particles)
@@ -351,7 +354,7 @@ def _score(posterior, working, target, most):
 
 
 def _require_density(posterior, name):
-    """Refuse particles that are all where the density is 0, and warn of some that are."""
+    """Refuse particles if the density is 0 at all of them, and warn if it is at some."""
     if posterior.log_densities is None:
         return
     outside = posterior.weights @ ~np.isfinite(posterior.log_densities)

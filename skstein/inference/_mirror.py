@@ -2,7 +2,7 @@
 
 A step multiplies the density q by a known function. The weights follow at once; where they would
 degenerate, the step is cut into pieces (steps on one batch compose exactly) and the particles are
-drawn anew from a kernel density estimate between them.
+redrawn from a kernel density estimate between them.
 """
 
 from copy import copy
@@ -75,7 +75,7 @@ class WeightedParticles:
         self.log_weights = _equal(n_particles)
 
     def replace(self, draws, n_particles, rng):
-        """Draw ``n_particles`` anew from an estimate of the density, with equal weights."""
+        """Draw ``n_particles`` from an estimate of the density, with equal weights."""
         self.theta, density = draws(self.theta, self.weights, n_particles, rng)
         self.log_q = density.log_density(self.theta)
         self.log_weights = _equal(n_particles)
@@ -168,14 +168,15 @@ def mirror_step(state, log_posterior, step_size, rng):
 
 
 def bayes_step(state, log_likelihood, rng):
-    """Bayes' rule for further rows, ``log q += log_likelihood``; as `mirror_step` otherwise."""
+    """Bayes' rule for more rows, ``log q += log_likelihood``; as `mirror_step` otherwise."""
     return _carry(state, lambda left: left * _finite(log_likelihood(state.theta)), rng)
 
 
 def _carry(state, log_change, rng):
     """Change the density by ``log_change(1)``, in pieces between which particles are resampled.
 
-    ``log_change(left)`` is what is to come, at the particles, once the share ``1 - left`` is done.
+    ``log_change(left)`` is the remaining change at the particles when the share ``1 - left`` is
+    done.
     """
     left, change, pieces = 1.0, log_change(1.0), 0
     while left >= _NEGLIGIBLE and pieces < MAX_PIECES:
@@ -184,7 +185,7 @@ def _carry(state, log_change, rng):
         state.advance(change, piece)
         change = change * (1.0 - piece)
         left = left * (1.0 - piece)
-        # A piece that was bounded ends on the edge, and rounding must not decide on which side.
+        # A bounded piece ends on the edge; rounding must not decide on which side.
         if state.resampled and state.ess() < (state.min_ess + 1e-6) * len(state.theta):
             state.replace(state.draws, state.n_particles, rng)
             if left >= _NEGLIGIBLE:
@@ -193,7 +194,7 @@ def _carry(state, log_change, rng):
 
 
 def _finite(value):
-    """Log densities in which particles of density 0, or of overflow, are put out but not lost."""
+    """Log densities with -inf and overflow replaced by -1e300: weight 0, but finite differences."""
     if not np.isfinite(value).any():
         raise FloatingPointError(
             "no particle has a finite log density: start elsewhere (init), or check the density."

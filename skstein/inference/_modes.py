@@ -1,9 +1,8 @@
-"""Other modes than the one that was found, of a density of which nothing else is known.
+"""Search for other modes of a density.
 
-The coordinates are those of one mode, and engines that stay near it see no other. So the search is
-made again from a few points far off: most of all it ends where the first one did. Where it ends
-elsewhere, the Gaussians at both ends tell which of them carries more of the posterior, and whether
-the other can be left out.
+The coordinates belong to one mode, and engines that stay near it see no other. So the search is
+repeated from a few distant points; usually it ends at the same mode. If it ends elsewhere, the
+Gaussians at both modes show which has more mass, and whether the other can be ignored.
 """
 
 import numpy as np
@@ -14,16 +13,16 @@ from ..targets import Transformed, laplace_approximation
 from ..targets.base import NotANumber
 
 _N_PAIRS = 4  # of starts, mirror images of each other about the mode
-_FAR = 6.0  # how far off they are, in standard deviations of each coordinate
-_N_NEAR = 2  # further pairs about ``initial``, in the target's own units
+_FAR = 6.0  # their distance, in standard deviations of each coordinate
+_N_NEAR = 2  # more pairs about ``initial``, in the target's own units
 _MAX_ITER = 60  # of a search, in white coordinates
 _SAME = 1.0  # distance from the mode below which a search has come back to it
 APART = 3.0  # distance, in standard deviations at both modes, from which they are separated
-LEAST_MASS = 0.01  # of another mode, relative to the first, below which it may be left out
+LEAST_MASS = 0.01  # mass of another mode, relative to the first, below which it may be ignored
 
 
 def other_modes(target, laplace):
-    """The best mode found, and how much of the posterior is at others far from it.
+    """The best mode found, and the mass of distant ones.
 
     Parameters
     ----------
@@ -70,7 +69,7 @@ def _starts(target, laplace):
 
 
 def _search(target, laplace, start):
-    """Where an ascent from ``start`` ends, in the target's coordinates; None where it breaks."""
+    """Where an ascent from ``start`` ends, in the target's coordinates; None if it fails."""
     white = Transformed(target, laplace.bijection)
 
     def negative(z):

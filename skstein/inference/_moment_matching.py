@@ -27,7 +27,7 @@ score would outweigh all others, sits that step out.
 
 References
 ----------
-Liu & Wang (2018), "Stein variational gradient descent as moment matching".
+Liu & Wang (2018), "Stein variational gradient descent as moment matching" (arXiv:1810.11693).
 
 Anderson (1965), "Iterative procedures for nonlinear integral equations".
 """

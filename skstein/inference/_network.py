@@ -1,5 +1,7 @@
 """The engines for neural networks by name: those whose settings suit thousands of coordinates."""
 
+from functools import partial
+
 from ..kernels import RBF
 from ..samplers.sghmc import SGHMC
 from ..thinning import OnlineKSDThinner
@@ -7,28 +9,28 @@ from .adaptive_pmfvb import AdaptivePMFVB
 from .ensemble import Ensemble
 from .fwss import FWSS
 from .ksd_mcmc import KSDThinnedMCMC
+from .mcmc import MCMC
 from .svgd import SVGD
 
 
-def _chains(n_networks):
-    # R-hat and effective sample sizes of single weights say nothing: networks with their units in
-    # another order are the same function.
-    return KSDThinnedMCMC(
+def _chains(engine, n_networks, **options):
+    # A chain of few draws, far apart, from every network; all of them become particles.
+    return engine(
         200,
         sampler=SGHMC(),
-        # Particles are networks that a chain came to, moved by nothing; no chain sees enough of the
-        # posterior for Stein's identity to hold of it.
-        thinner=OnlineKSDThinner(spread=0),
         n_chains=n_networks,
         n_draws=10,
         max_draws=10,
         n_warmup=10,
-        max_mcse=1e6,
-        max_rhat=1e6,
-        min_ess=0,
         whiten=False,
         one_sided=False,
+        **options,
     )
+
+
+def _thinned_chains(n_networks):
+    # No chain sees enough of the posterior for Stein's identity to hold of it.
+    return _chains(KSDThinnedMCMC, n_networks, thinner=OnlineKSDThinner(spread=0))
 
 
 def _svgd(n_networks):
@@ -49,7 +51,8 @@ def _fwss(n_networks):
 # Each a function of the number of networks.
 NETWORK_ENGINES = {
     "ensemble": Ensemble,
-    "ksd-mcmc": _chains,
+    "mcmc": partial(_chains, MCMC),
+    "ksd-mcmc": _thinned_chains,
     "pmfvb": AdaptivePMFVB,
     "svgd": _svgd,
     "fwss": _fwss,

@@ -33,7 +33,7 @@ def resolve_engine(inference: str | RunsOnTargets) -> Engine:
     inference : str or engine
         A name of ``ENGINES``, which gives a new engine with its defaults, or an instance, which is
         cloned. Anything with a ``run`` method counts as an engine, and comes back as a `Foreign`
-        one if it is no subclass of `Engine`.
+        one if it is not a subclass of `Engine`.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def resolve_engine(inference: str | RunsOnTargets) -> Engine:
             f"inference={inference.__name__}()."
         )
     elif not hasattr(inference, "run"):
-        raise TypeError(f"inference={inference!r} is no engine: it has no run method.")
+        raise TypeError(f"inference={inference!r} is not an engine: it has no run method.")
     else:
         engine = clone(inference, safe=False)
     if hasattr(engine, "_parameter_constraints"):

@@ -21,13 +21,15 @@ class OnResiduals:
     ----------
     n_snapshots : int
         Taken every second state.
+    n_kept : int
+        How many of them are held at most, evenly spread.
     tol : float
     max_rhat : float
     """
 
-    def __init__(self, n_snapshots, tol, max_rhat):
+    def __init__(self, n_snapshots, n_kept, tol, max_rhat):
         self._n_snapshots, self._tol, self._max_rhat = n_snapshots, tol, max_rhat
-        self._moments, self._pool = _StreamMoments(), Snapshots(n_snapshots)
+        self._moments, self._pool = _StreamMoments(), Snapshots(n_kept)
         self._last = None
 
     def see(self, state, warmup):

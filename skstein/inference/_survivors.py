@@ -1,8 +1,7 @@
-"""Which networks count: what is left out of a posterior of networks, and what is said of it.
+"""Which networks to keep in a posterior of networks, and the warnings about them.
 
-Training that went wrong leaves networks that are finite, and predict. Each of the judges here looks
-for one way in which that happens; :doc:`/methods/neural_networks` has what their limits were
-measured on.
+Failed training leaves networks that are finite and predict. Each function here looks for one kind
+of failure; :doc:`/methods/neural_networks` says on which data the limits were measured.
 """
 
 from dataclasses import replace
@@ -24,7 +23,7 @@ _JUDGED_ROWS = 1000  # on which particles are compared with a constant
 # of all kinds, 5 rows to 10,000, they did by 140 nats at most, and by 33 below 10,000 rows; or else
 # by hundreds to millions, as soon as dead units woke up.
 _LOST_BY_WEIGHT, _CHANCE = 0.5, 20.0
-_TELLING_ROWS = 50  # of a stream, fewer of which say nothing of how training goes
+_TELLING_ROWS = 50  # of a stream; fewer rows say nothing about training
 
 
 class Survivors:
@@ -73,7 +72,7 @@ class Survivors:
         self.learning_rate = learning_rate
 
     def report(self):
-        """Warn of networks that diverged, died or bounced."""
+        """Warn about networks that diverged, died or bounced."""
         rate = f"use a smaller learning rate than {self.learning_rate:g}"
         problems = []
         if self.n_finite < self.n:
@@ -87,14 +86,14 @@ class Survivors:
                 else f"{n_dead} of {self.n} networks died in training and were left out"
             )
             problems.append(
-                f"{who}: they put out the same for every row; {rate}, more hidden units, "
+                f"{who}: their output is the same for every row; {rate}, more hidden units, "
                 'activation="tanh", or scale the features.'
             )
         bounced = [state for state in self.states if state.bounced]
         if bounced:
             problems.append(
                 f"{len(bounced)} of {self.n} networks bounced in training: their loss rose to more "
-                "than ten times that of knowing nothing, and what they have come to since may be "
+                "than ten times that of a constant, and their present state may be "
                 f"poor; {rate}, or scale the features."
             )
         for problem in problems:
@@ -102,7 +101,7 @@ class Survivors:
 
 
 def on_their_way(states, learning_rate, n_steps, patience):
-    """How many networks training has left before they arrived; 0 if it was not most of them."""
+    """How many networks were still moving at the end of training; 0 unless most were."""
     count = sum(
         state.waiting < patience and state.straightness(learning_rate, n_steps) > _STRAIGHT
         for state in states
@@ -111,9 +110,9 @@ def on_their_way(states, learning_rate, n_steps, patience):
 
 
 def following_noise(target, particles):
-    """What to say of networks that err more than a constant where they were not trained, or None.
+    """A warning if networks err more than a constant where they were not trained, or None.
 
-    Their noise variance, the same for all, is that of rows out of bag.
+    Their common noise variance is that of rows out of bag.
     """
     constant = target.constant()[target.n_weights :]
     ratio = np.mean(np.exp(particles[0, target.n_weights :] - constant))
@@ -126,10 +125,10 @@ def following_noise(target, particles):
 
 
 def without_failures(target, posterior, weighted=False):
-    """The posterior without particles that explain the rows far worse than a constant does.
+    """Drop particles that explain the rows far worse than a constant does.
 
-    Finite as they are, one of them is enough to spoil a mean. Where particles are ``weighted``, and
-    engines have checks of their own, none is left out. With it comes what to say of them, or None.
+    One of them is enough to spoil a mean. If particles are ``weighted``, engines have checks of
+    their own and no particle is dropped. Returns the posterior, and a warning or None.
     """
     rows = np.arange(0, target.n_rows, -(-target.n_rows // _JUDGED_ROWS))
     loss, weight = target.shortfall(posterior.particles, rows)
@@ -139,7 +138,7 @@ def without_failures(target, posterior, weighted=False):
     much = np.median(loss[failed]) / weight
     failure = (
         "explain the rows they were trained on worse than a constant does, by "
-        f"{f'{much:.2g}' if np.isfinite(much) else 'infinitely many'} nats a row"
+        f"{f'{much:.2g}' if np.isfinite(much) else 'infinitely many'} nats per row"
     )
     advice = "reduce learning_rate_init, raise max_iter, or scale the features."
     if failed.all():
@@ -157,7 +156,7 @@ def without_failures(target, posterior, weighted=False):
 
 
 def judged_in_stream(target, states, particles):
-    """The networks of a stream with the losses they have come to, and which of them are dead."""
+    """The networks of a stream with their latest losses, and which of them are dead."""
     silent, few = target.dead(particles), target.n_rows < _TELLING_ROWS
     # The loss after the last step is not among those that the epoch met.
     states = [

@@ -1,17 +1,16 @@
 """Heavy tails: found by a look at the log density, followed by a short pilot of chains.
 
-Where one direction sets the scale of all others, a precision that the prior or the noise leaves
-open, or coefficients that rows which can be separated do not hold back, the Gaussian at the mode is
-too narrow by a factor of two and more, and particles that start there stay there. A few hundred
-densities, at draws of that Gaussian, at their mirror images and twice as far out, tell whether that
-may be. If it may, chains are run; if they spread much further than the Gaussian, a `FunnelMap` is
-fitted to them, chains go on in its coordinates, where they move fast, and it is fitted again. In
-these coordinates the posterior is close to normal, and every engine works unchanged.
+One direction may set the scale of all others: a precision that the prior or the noise leaves open,
+or coefficients of separable rows. The Gaussian at the mode is then too narrow by a factor of two
+and more, and particles that start there stay there. A few hundred log densities show whether this
+is possible: at draws of that Gaussian, at their mirror images and twice as far out. If so, chains
+are run; if they spread much further than the Gaussian, a `FunnelMap` is fitted to them, chains go
+on in its coordinates, where they move fast, and it is fitted again. In these coordinates the
+posterior is close to normal, and every engine works unchanged.
 
-What is left of the tails is enough to mislead engines whose particles meet Stein's identities: a
-few particles hold nothing of a tail, and so are too narrow where the identities hold. The chains
-know better, and their particles are moved by the little that gives them the chains' covariance and
-margins.
+The rest of the tails can still mislead engines whose particles satisfy Stein's identities: a few
+particles cannot represent a tail, and are too narrow although the identities hold. So these
+particles are moved slightly, to the covariance and margins of the chains.
 """
 
 from contextlib import suppress
@@ -27,16 +26,16 @@ from ..targets import Transformed
 from ..targets.bijections import Chain, FunnelMap
 from ..thinning.moments import recalibrated
 
-# Ordinary posteriors, skewed ones among them, keep below these, but for some that rows can almost
-# separate. What is above is looked at by chains, which cost as much as an engine does.
+# Ordinary posteriors, even skewed ones, stay below these, except some of almost separable rows.
+# Above them chains decide, which cost as much as an engine.
 _MAX_ASYMMETRY = 0.25  # variance of half the difference of mirror images, per coordinate
 _MAX_RISE = 0.12  # median excess over a normal of the log density twice as far out, per coordinate
 _N_LOOKS = 64
 # On all kinds of data, chains in which engines were right came to 1.12, or in few coordinates to
 # 1.25; where engines were silently wrong, to 1.18 and more.
 _MAX_SPREAD = 1.15
-_MAX_SPREAD_OF_CHAINS = 1.5  # of engines that find such a posterior by themselves, in more time
-_MOST_COORDINATES = 200  # beyond them a pilot cannot tell a covariance
+_MAX_SPREAD_OF_CHAINS = 1.5  # for engines that find such a posterior by themselves, in more time
+_MOST_COORDINATES = 200  # beyond them a pilot cannot estimate a covariance
 _MOST_ROWS = 10_000  # beyond them tails are those of a normal
 _LOOK = 16, 50, 30  # chains, warm-up and draws that tell how far the posterior spreads
 _N_CHAINS = 32
@@ -52,7 +51,7 @@ _N_DENSITIES = 500  # of draws, which a mean of log densities takes
 
 @dataclass
 class Pilot:
-    """Draws of chains, by which coordinates are found and particles are set right.
+    """Draws of chains, which give the coordinates and correct the particles.
 
     Attributes
     ----------
@@ -80,7 +79,7 @@ class Pilot:
     def calibrated(self, posterior, target):
         """A posterior in the same coordinates, with the covariance and the margins of the draws.
 
-        Where that would lead out of the support of the ``target`` it stays as it is.
+        If that would leave the support of the ``target`` it stays as it is.
         """
         weights, points = posterior.weights, posterior.particles
         with suppress(LinAlgError):  # too few particles have no covariance
@@ -101,20 +100,20 @@ class Pilot:
 
 
 def follow_tails(target, frame, calibrated):
-    """The frame, in coordinates that follow heavy tails where there are some.
+    """The frame, in coordinates that follow heavy tails if there are any.
 
     Parameters
     ----------
     target : Target
     frame : Frame
     calibrated : bool
-        Whether the chains set particles right, and not only find coordinates.
+        Whether the chains correct particles, besides finding coordinates.
 
     Returns
     -------
     frame : Frame
     pilot : Pilot or None
-        What the chains found, where tails are heavy.
+        The result of the chains if tails are heavy.
     """
     working = Transformed(target, frame.bijection)
     if calibrated and getattr(target, "judged_by_chains", False):
@@ -169,7 +168,7 @@ def _chains(target, start, n_warmup, n_draws, rng):
 
 
 def _second_pilot(target, start, rng):
-    """Chains in coordinates in which they move fast, until they tell margins."""
+    """Chains in coordinates in which they move fast, until they determine the margins."""
     sampler, draws = HMC(), []
     chains = sampler.warm_up(target, _N_WARMUP[1], start, rng)
     for _ in range(_MOST_ROUNDS):
@@ -183,7 +182,7 @@ def _second_pilot(target, start, rng):
 
 
 def fit_funnel(draws):
-    """The `FunnelMap` from standard normal coordinates that draws of a posterior ask for.
+    """The `FunnelMap` from standard normal coordinates that fits draws of a posterior.
 
     Its first coordinate is the direction along which the logarithm of the distance from the mean
     grows; the others are whitened given it.

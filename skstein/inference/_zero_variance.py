@@ -4,7 +4,8 @@ Under a density with score :math:`s` the expectations of :math:`s_j` and of
 :math:`s_j z_k + \\delta_{jk}` are 0, so that a multiple of them may be subtracted from any average.
 With the multiples of a linear regression the mean of a normal density comes out exactly, and its
 covariance too, however few the draws (Mira, Solgi & Imparato 2013, "Zero variance Markov chain
-Monte Carlo for Bayesian estimators"); near a normal most of the error goes.
+Monte Carlo for Bayesian estimators" (doi:10.1007/s11222-012-9344-6)); near a normal most of the
+error goes.
 """
 
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from ..thinning.moments import recalibrated
 
 _OUTER = np.array([0.05, 0.95])
 _DRAWS_A_COORDINATE = 4  # fewer do not tell a covariance
+_LEAST_POINTS = 50  # whose quantiles follow their moments
 _MAX_KURTOSIS = 8.0  # of a normal density it is 3, of a t of five degrees of freedom 9
 _TINY = np.finfo(float).tiny
 _STEP = 0.025  # in probability, over which the density at a quantile is taken
@@ -62,10 +64,22 @@ def _slopes(draws, scores):
     return np.linalg.lstsq(centred.T @ centred, centred.T @ (draws - draws.mean(axis=0)))[0]
 
 
+def _margins(draws, scores):
+    """Mean and standard deviation of each coordinate, by its own identities where scores are."""
+    mean = draws.mean(axis=0)
+    if scores is None:
+        return mean, draws.std(axis=0)
+    z = draws - mean
+    identity = scores * z + 1.0
+    move, square = (_without(part, scores, identity).mean(axis=0) for part in (z, z**2))
+    return mean + move, np.sqrt(np.maximum(square - move**2, _TINY))
+
+
 def moved_to_moments(points, target, draws, scores):
     """A few of many draws, moved by the little that gives them the moments of the density.
 
-    Where tails are heavy they are given its mean alone.
+    Where points or draws are too few for a covariance, the moments are those of each coordinate;
+    where tails are heavy, the mean alone.
 
     Parameters
     ----------
@@ -78,24 +92,30 @@ def moved_to_moments(points, target, draws, scores):
     Returns
     -------
     ndarray of shape (m, dim), or None
-        None where the points should stay: they are too few to carry a covariance, the draws too few
-        to tell it, or the move would lead out of the support of the density.
+        None where the points should stay: they are very few, do not vary in every direction, or the
+        move would lead out of the support of the density.
     """
-    if len(points) < 2 * target.dim or len(draws) < _DRAWS_A_COORDINATE * target.dim:
+    enough = len(points) >= 2 * target.dim and len(draws) >= _DRAWS_A_COORDINATE * target.dim
+    if not enough and len(points) < _LEAST_POINTS:
         return None
+    scores = None if target.stochastic else scores
+    moments_of = (_moments if scores is None else zero_variance_moments) if enough else _margins
     try:
-        if target.stochastic:
-            moments = draws.mean(axis=0), np.atleast_2d(np.cov(draws.T, ddof=0))
-        else:
-            moments = zero_variance_moments(draws, scores)
+        mean, spread = moments_of(draws, scores)
         if kurtosis(draws, axis=0, fisher=False).max() > _MAX_KURTOSIS:
-            # A few draws far out are most of such a covariance, and not of where draws lie.
-            moved = points + (moments[0] - points.mean(axis=0))
+            # A few draws far out are most of such a spread, and not of where draws lie.
+            moved = points + (mean - points.mean(axis=0))
+        elif enough:
+            moved = recalibrated(points, mean, spread)
         else:
-            moved = recalibrated(points, *moments)
+            moved = mean + (points - points.mean(axis=0)) * (spread / points.std(axis=0))
     except np.linalg.LinAlgError:
         return None
     return moved if np.isfinite(target.log_density(moved)).all() else None
+
+
+def _moments(draws, scores):
+    return draws.mean(axis=0), np.atleast_2d(np.cov(draws.T, ddof=0))
 
 
 class MonteCarloErrors(NamedTuple):
@@ -129,7 +149,7 @@ def monte_carlo_errors(draws, scores):
         flat = z.reshape(-1, dim)
         t = scores.reshape(-1, dim) * std
         z = (flat - t @ _slopes(flat, t)).reshape(z.shape)
-        product = t * flat
+        product = t * flat + 1.0
         below = np.stack([_without(part.reshape(-1, dim), t, product) for part in below])
         below = below.reshape(2, n_chains, n_draws, dim)
     quantile = np.max(
@@ -139,12 +159,10 @@ def monte_carlo_errors(draws, scores):
 
 
 def _without(values, first, second):
-    """What is left of ``values`` after a regression on two others, each of shape (n, dim)."""
-    values, first, second = (part - part.mean(axis=0) for part in (values, first, second))
-    aa, ab, bb = (
-        np.einsum("ij,ij->j", *pair) for pair in ((first, first), (first, second), (second, second))
-    )
-    av, bv = np.einsum("ij,ij->j", first, values), np.einsum("ij,ij->j", second, values)
+    """``values`` less a regression on two others of mean 0, each of shape (n, dim)."""
+    v, a, b = (part - part.mean(axis=0) for part in (values, first, second))
+    aa, ab, bb = (np.einsum("ij,ij->j", *pair) for pair in ((a, a), (a, b), (b, b)))
+    av, bv = np.einsum("ij,ij->j", a, v), np.einsum("ij,ij->j", b, v)
     det = aa * bb - ab**2
     det = np.where(det > 0.0, det, np.inf)
     return values - first * ((bb * av - ab * bv) / det) - second * ((aa * bv - ab * av) / det)

@@ -76,7 +76,7 @@ class AdaptivePMFVB(Engine):
 
     References
     ----------
-    Tran, Tseng & Kohn, "Particle mean field variational Bayes", algorithm 2.
+    Tran, Tseng & Kohn, "Particle mean field variational Bayes" (arXiv:2303.13930), algorithm 2.
 
     Kim, Song & Liang (2022), "Stochastic gradient Langevin dynamics with adaptive drifts".
 

@@ -37,8 +37,8 @@ class Engine(BaseEstimator):
         The optional parts of a target without which it cannot work.
     gaussian : bool
         Whether it works from the Gaussian at the mode, which `infer` then finds. Without it `infer`
-        looks for no mode, hands over the target as it is, and leaves the posterior's ``whitening``,
-        log densities and scores to the engine.
+        looks for no mode, passes the target as it is, and leaves the posterior's ``whitening``, log
+        densities and scores to the engine.
     needs_gaussian : bool
         Whether it is lost where no Gaussian comes near the posterior, as among the weights of a
         network: its particles are draws of one, or too few for more than some coordinates.
@@ -134,7 +134,7 @@ class Engine(BaseEstimator):
         return state is not None
 
     def stays_near_start(self, target) -> bool:
-        """Whether the result leans on the Gaussian start, whose quality `infer` then measures."""
+        """Whether the result depends on the Gaussian start, whose quality `infer` then measures."""
         return False
 
     def n_rounds(self, target) -> int | None:
@@ -172,7 +172,8 @@ _OWN = frozenset(name for name in vars(Engine) if not name.startswith("_")) | {"
 
 
 class Foreign(Engine):
-    """An engine of another kind, with what it does not say of itself as `Engine` says it.
+    """An object with ``run`` as an engine; `Engine` gives the defaults for everything that it
+    lacks.
 
     Parameters
     ----------
@@ -210,7 +211,7 @@ def as_engine(engine):
 
 
 def automatic(n_particles, dim, least=150, cap=500):
-    """The number of particles that "auto" stands for: ``max(least, 2 dim)``, at most ``cap``."""
+    """The number of particles for "auto": ``max(least, 2 dim)``, at most ``cap``."""
     if not isinstance(n_particles, str):
         return int(n_particles)
     return min(max(least, 2 * dim), cap)
@@ -219,8 +220,9 @@ def automatic(n_particles, dim, least=150, cap=500):
 def starting_particles(target, rng, m, init):
     """``m`` particles: those of ``init``, as far as they go, and draws of the Gaussian start.
 
-    Particles that repel each other never part from a copy, so none is repeated. The draws are those
-    that a start without ``init`` would give the same places.
+    Two equal particles never separate under a repulsive kernel, so ``init`` is not repeated:
+    missing particles are drawn from the start, with the draws that a run without ``init`` would
+    have there.
     """
     theta = target.sample_start(rng, m)
     if init is not None:
@@ -236,7 +238,7 @@ def draw_rows(target, rng):
 
 
 def in_chunks(map, function, theta, n_rows):
-    """``function`` of ``theta`` piece by piece, where the pieces are worth a dispatch.
+    """``function`` of ``theta`` piece by piece, if the pieces are worth a dispatch.
 
     The cut depends on the sizes alone, never on the number of workers.
     """
@@ -264,25 +266,25 @@ def require_finite(values, what, iteration, history):
 
 
 def divergences(pieces, draws):
-    """What to say of chains of which too many proposals have diverged: a list of one, or none.
+    """A list with a message if too many proposals of the chains have diverged, else empty.
 
     Parameters
     ----------
     pieces : list of Chains
     draws : ndarray of shape (n_chains, n_draws, dim)
-        All that the chains have drawn.
+        All draws of the chains.
     """
     share = sum(chains.n_divergent for chains in pieces) / (draws.shape[0] * draws.shape[1])
     if share <= _MAX_DIVERGENT:
         return []
     return [
         f"more than {_MAX_DIVERGENT:.0%} of the chains' proposals diverged: the density ends or "
-        "changes within a step, and what lies there may not have been visited"
+        "changes within a step, and the chains may not have visited that part"
     ]
 
 
 def kept_chains(draws):
-    """Draws (n_chains, n_draws, dim) as a posterior keeps them; None where they are too many."""
+    """Draws (n_chains, n_draws, dim) as a posterior keeps them; None if they are too many."""
     return draws if draws.size <= _LONGEST_CHAINS else None
 
 
@@ -298,13 +300,13 @@ class Rounds:
     callback : callable or None
         As of `Engine.run`.
     history : History, default=None
-        Of a run that is gone on with.
+        Of a run that is continued.
 
     Attributes
     ----------
     history : History
     stopped : bool
-        Whether the callback has asked for an end.
+        Whether the callback has asked to stop.
     """
 
     def __init__(self, total, make_posterior, callback, history=None):
@@ -313,7 +315,7 @@ class Rounds:
         self._total, self._make_posterior, self._callback = total, make_posterior, callback
 
     def end(self, iteration, **numbers):
-        """End a round, after so many iterations; returns whether the run has to stop."""
+        """End a round, after so many iterations; return whether to stop."""
         info = self.history.add(**numbers)
         if self._callback is not None:
             self.stopped = bool(self._callback(iteration, self._total, self._make_posterior, info))

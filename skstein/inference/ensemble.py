@@ -186,7 +186,8 @@ class Ensemble(Engine):
             )
             states = list(map(advance, states))
             finite = sum(bool(np.isfinite(state.weights).all()) for state in states)
-            stop = rounds.end(n_iter(), n_networks=finite)
+            loss = float(np.mean([state.loss for state in states]))
+            stop = rounds.end(n_iter(), n_networks=finite, loss=loss)
             if stop or all(state.waiting >= patience for state in states):
                 break
         posterior = make_posterior()

@@ -1,10 +1,10 @@
 """KSD-thinned MCMC: chains, interleaved draw by draw into an online thinner.
 
-The thinner keeps the few draws that stand for the chains best by the kernel Stein discrepancy. What
+The thinner keeps the few draws that represent the chains best by the kernel Stein discrepancy. What
 differs from the paper: chains and thinner work in whitened coordinates, the kernel's squared length
 scale is 4 d instead of 1, and the budget is a hard cap with try-before-replace, all three needed
-above about ten dimensions. Where tails are heavy, with small scores far out, the discrepancy
-prefers points there that are no likeness of the draws: then draws at even steps take their place.
+above about ten dimensions. If tails are heavy, with small scores far out, the discrepancy prefers
+points far out that do not resemble the draws; evenly spaced draws then replace them.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -22,8 +22,8 @@ from .mcmc import MCMC, misses
 class KSDThinnedMCMC(MCMC):
     """Several Markov chains, thinned online by their kernel Stein discrepancy.
 
-    As `MCMC`, with fewer points: where predictions have to be fast, or a density is to be
-    represented by a handful of its draws. How it works: :doc:`/methods/ksd_mcmc`.
+    As `MCMC`, with fewer points: for fast predictions, or to represent a density by a handful of
+    its draws. How it works: :doc:`/methods/ksd_mcmc`.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ class KSDThinnedMCMC(MCMC):
     thinner : OnlineKSDThinner, default=None
         How draws are kept: budget, candidates, kernel, recalibration, weights. For None with their
         defaults; and from twice as many points as coordinates on the points are moved to have the
-        mean and covariance of all draws, whose error control variates reduce. For draws as they
-        are, ``OnlineKSDThinner()``. ``n_points`` is the engine's ``n_particles``.
+        mean and covariance of all draws, whose error control variates reduce. For unmoved draws,
+        ``OnlineKSDThinner()``. ``n_points`` is the engine's ``n_particles``.
     sampler, n_chains, n_draws, max_draws, n_warmup, batch_size, max_mcse, max_rhat, min_ess
         As of `MCMC`.
     whiten, one_sided : bool, default=True
@@ -41,8 +41,8 @@ class KSDThinnedMCMC(MCMC):
 
     References
     ----------
-    Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein discrepancy",
-    algorithm 2.
+    Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein discrepancy"
+    (arXiv:2201.07130), algorithm 2.
 
     Examples
     --------

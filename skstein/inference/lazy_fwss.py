@@ -1,17 +1,17 @@
-"""Lazy Frank-Wolfe Stein Sampling: an oracle call only where no particle in store is good enough.
+"""Lazy Frank-Wolfe Stein Sampling: an oracle call only if no particle in store is good enough.
 
 The Stein kernel's embedding of the target is zero, so the gap ``w'Kw - sum_l w_l k0(x_l, x)`` by
 which a particle ``x`` can lower the discrepancy is known, which the paper leaves open (its eq. 31
 needs an integral). A store of particles from a short run of SVGD answers most calls. Corrected from
 the paper: a particle helps where its gap is positive and at least ``Phi / K``, and ``Phi`` starts
 at half the largest gap (algorithm 9 has the sign the other way). The largest gap over the store is
-a lower bound of the true one: a monitor of progress, no certificate.
+a lower bound of the true one: a monitor of progress, not a certificate.
 
 Beyond the paper: the store starts from draws whose mean and covariance are exactly those of the
 Gaussian at the mode, which costs no score, and at the end all particles move together until their
 moments are right (`_moment_matching.py`). With that a store of two iterations of SVGD is enough,
-and a particle that no longer helps need not be searched for long, where particles are more than
-coordinates.
+and if there are more particles than coordinates, a particle that no longer helps needs no long
+search.
 """
 
 import math
@@ -68,9 +68,9 @@ class LazyFWSS(Engine):
 
     References
     ----------
-    "Frank-Wolfe Stein sampling", algorithms 9 and 10.
+    "Frank-Wolfe Stein sampling" (arXiv:1805.07912), algorithms 9 and 10.
 
-    Liu & Wang (2018), "Stein variational gradient descent as moment matching".
+    Liu & Wang (2018), "Stein variational gradient descent as moment matching" (arXiv:1810.11693).
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Markov chains in white coordinates, and a few of their draws that know what all of them know.
+"""Markov chains in white coordinates; a few of their draws, moved to the moments of all.
 
 Asymptotically exact. Chains run as one batch of gradients until the Monte-Carlo error of means and
-of outer quantiles is small. The draws kept stand at even steps and are moved by the little that
-gives them the mean and covariance of all draws, from which Stein's identities have taken most of
-the error (`_zero_variance.py`).
+of outer quantiles is small. The kept draws are evenly spaced and moved slightly, to the mean and
+covariance of all draws, after Stein's identities have removed most of their error
+(`_zero_variance.py`).
 """
 
 from copy import deepcopy
@@ -36,12 +36,12 @@ _CHAINS_TOGETHER = 8  # one batch of gradients; two and more batches can run in 
 _ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
 _ROUNDS = 10  # in ``n_draws``, between which the callback may stop the run
 _OUTER = 1.5  # error of an outer quantile that goes with an error of 1 of the mean
-_TOLERATED = 4.0  # multiple of max_mcse that is not warned of
+_TOLERATED = 4.0  # multiple of max_mcse below which there is no warning
 
 
 @dataclass(eq=False, repr=False)
 class MCMC(Engine):
-    """Several Markov chains, of which some draws are kept and moved to the moments of all.
+    """Several Markov chains; some of their draws are kept and moved to the moments of all.
 
     How it works, and when not to trust it: :doc:`/methods/mcmc`.
 
@@ -50,10 +50,11 @@ class MCMC(Engine):
     n_particles : int or "auto", default="auto"
         Draws kept: 1000, or twice the coordinates if that is more, at most 2000, for "auto". From
         twice as many points as coordinates on they are moved to have the mean and covariance of all
-        draws, whose error control variates reduce; fewer are draws as they are.
-    sampler : {"hmc", "mala", "rwm", "sgld"} or sampler instance, default="hmc"
-        Hamiltonian Monte Carlo, the Metropolis-adjusted Langevin algorithm, random-walk Metropolis,
-        or stochastic gradient Langevin dynamics, which is for minibatches; or an object of
+        draws, whose error control variates reduce; fewer stay unmoved draws.
+    sampler : {"hmc", "mala", "mams", "rwm", "sgld"} or sampler instance, default="hmc"
+        Hamiltonian Monte Carlo, the Metropolis-adjusted Langevin algorithm, Metropolis-adjusted
+        microcanonical sampling, random-walk Metropolis, or stochastic gradient Langevin dynamics,
+        which is for minibatches; or an object of
         :mod:`skstein.samplers` with parameters of your choice, or one of your own with their
         methods (see `skstein.samplers.Sampler`).
     n_chains : int, default=8
@@ -83,9 +84,10 @@ class MCMC(Engine):
 
     References
     ----------
-    Neal (2011), "MCMC using Hamiltonian dynamics".
+    Neal (2011), "MCMC using Hamiltonian dynamics" (arXiv:1206.1901).
 
-    Mira, Solgi & Imparato (2013), "Zero variance Markov chain Monte Carlo for Bayesian estimators".
+    Mira, Solgi & Imparato (2013), "Zero variance Markov chain Monte Carlo for Bayesian estimators"
+    (doi:10.1007/s11222-012-9344-6).
 
     Examples
     --------
@@ -184,7 +186,8 @@ class MCMC(Engine):
         posterior = self._posterior(state, target, problems)
         posterior.state = state
         posterior.chains = kept_chains(state.chained()[0])
-        problems += _missed_moments(posterior, state, diagnostics)
+        if declared(sampler, "global_moves"):
+            problems += _missed_moments(posterior, state, diagnostics)
         if problems:
             diagnostics["message"] = (
                 "; ".join(problems) + ". Raise max_draws, n_warmup or n_particles, and look for "
@@ -209,14 +212,16 @@ class MCMC(Engine):
         return State(self._fixed, chains, self.n_warmup)
 
     def _take_in(self, state, draws, scores):
-        """See the draws of a round; what of them goes into the history."""
+        """Add the draws of a round; return the entries of the history."""
         return {}
 
     def _posterior(self, state, target, problems):
         posterior = self._kept(state, target)
-        # What has not met knows no moments.
-        points = None if problems else self._moved(posterior.particles, state, target)
-        if points is not None:  # no draws any more, and their scores are others
+        # Chains that have not met know no moments.
+        points = None
+        if not problems and declared(self._sampler(), "global_moves"):
+            points = self._moved(posterior.particles, state, target)
+        if points is not None:  # no longer draws, and their scores have changed
             posterior.particles, posterior.scores = points, None
         posterior.history, posterior.n_iter = state.history.arrays(), state.n_iter
         return posterior
@@ -234,11 +239,11 @@ class MCMC(Engine):
         )
 
     def _moved(self, points, state, target):
-        """``points`` moved to the moments of the density; None where they should stay."""
+        """``points`` moved to the moments of the density; None if they should stay."""
         return moved_to_moments(points, target, *state.flat())
 
     def _continued(self, init):
-        """The state of an earlier run, copied so that it can be gone on from again."""
+        """The state of an earlier run, copied so that others can continue it too."""
         state = getattr(init, "state", None)
         if not isinstance(state, State):
             return None
@@ -246,7 +251,7 @@ class MCMC(Engine):
         if changed:
             raise ValueError(
                 f"a warm start continues the chains as they are: {', '.join(changed)} must not "
-                "change. Start anew, or set it back."
+                "change. Start again, or set it back."
             )
         return deepcopy(state)
 
@@ -270,10 +275,12 @@ class MCMC(Engine):
         return -(-wanted // self._round) * self._round  # whole rounds
 
     def _diagnosed(self, state, target):
-        """R-hat, effective sample size and Monte-Carlo error by coordinate; what is wrong."""
+        """R-hat, effective sample size and Monte-Carlo error by coordinate; the problems."""
         if state.n_draws < _ENOUGH_DRAWS:
             few = f"stopped after {state.n_draws} draws of each chain, too few to judge"
             return {}, [few]
+        if not declared(self._sampler(), "global_moves"):
+            return {}, []
         draws, scores = state.chained()
         rhat, size = split_rhat(draws), np.fmin(ess(draws), ess_tail(draws))
         error = monte_carlo_errors(draws, None if target.stochastic else scores)
@@ -291,7 +298,7 @@ class MCMC(Engine):
 
 @dataclass
 class State:
-    """What a run leaves behind for a warm start."""
+    """The state of a run for a warm start."""
 
     fixed: dict  # parameters that cannot change
     chains: list
@@ -321,7 +328,7 @@ class State:
 
 
 def _missed_moments(posterior, state, diagnostics):
-    """What to say of points whose moments are far from those of the draws: a list of one, or none.
+    """A list with a message if the moments of points are far from those of the draws, else empty.
 
     ``diagnostics`` are added to.
     """

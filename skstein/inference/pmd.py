@@ -5,7 +5,7 @@ over itself,
 
     log q' = (1 - g) log q + g (log p + (n / b) sum_batch log-likelihood),
 
-carried by weighted particles (a "good" proposal, never moved) or by a weighted kernel density
+represented by weighted particles (a "good" proposal, never moved) or by a weighted kernel density
 estimate that is resampled. Only values of the log density are used, never a gradient. What differs
 from the paper's algorithm 1, each found necessary:
 
@@ -17,10 +17,10 @@ from the paper's algorithm 1, each found necessary:
   not at every step;
 - draws from the kernels keep the mean and covariance of the particles, group by group (`_kde.py`);
   from round kernels each draw inflates the variance;
-- a final stage on all rows takes off what bias is left: importance weights where they do not
+- a final stage on all rows removes the remaining bias: importance weights where they do not
   degenerate, and preconditioned Crank-Nicolson moves.
 
-Further rows are taken in by `update` (`_stream.py`).
+`update` learns from more rows (`_stream.py`).
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -67,11 +67,11 @@ class PMD(Engine):
         standardised features). "auto" is the prior in up to ten coordinates, or where there is no
         score.
     strategy : {"auto", "particles", "kde", "hybrid"}, default="auto"
-        "particles": the first draws are only weighted, which asks for a start that is close to the
-        posterior. "kde": they are drawn anew from a kernel density estimate when their weights
-        degenerate. "hybrid": the same, and at the end ``n_weighted`` draws of the estimate are
-        weighted with all rows. "auto" is "particles" from a start other than the prior, "hybrid"
-        from the prior in up to four coordinates, else "kde".
+        "particles": the first draws are only weighted, which needs a start close to the posterior.
+        "kde": they are redrawn from a kernel density estimate when their weights degenerate.
+        "hybrid": the same, and at the end ``n_weighted`` draws of the estimate are weighted with
+        all rows. "auto" is "particles" from a start other than the prior, "hybrid" from the prior
+        in up to four coordinates, else "kde".
     step_size : {"auto", "inverse", "inverse-sqrt"} or callable, default="auto"
         ``g_t = step_size(t, n_batches)`` in (0, 1], for t = 1, 2, ... and batches in an epoch:
         ``2 / (t - 1 + 2 n_batches)``, ``1 / t``, ``1 / (100 + sqrt(t))``, or a function;
@@ -83,9 +83,9 @@ class PMD(Engine):
     replacement : bool, default=False
         Draw the rows of a batch with replacement, as published. Its noise does not vanish.
     min_ess : float, default=0.7
-        Draw particles anew when their effective sample size falls below this share of their
-        number, and split steps under which it would fall by more. With 1 they are drawn anew at
-        every step, and no step is split, as published.
+        Redraw particles when their effective sample size falls below this share of their number,
+        and split steps under which it would fall by more. With 1 they are redrawn at every step,
+        and no step is split, as published.
     kernel : {"grouped", "plain"}, default="grouped"
         "grouped": full covariances of groups of particles, around centres shrunk so that the draws
         have the particles' covariance. "plain": one round kernel around the particles, which
@@ -94,14 +94,14 @@ class PMD(Engine):
         Of the kernels: for "grouped" in (0, 1], in standard deviations, Silverman's rule by
         default; for "plain" in units of the coordinates, ``m ** (-1 / (dim + 2))`` by default.
     n_weighted : int, default=None
-        Particles that are weighted in the last stage of "hybrid" and in further passes over a
-        stream; ``n_particles`` by default.
+        Particles that are weighted in the last stage of "hybrid" and in later passes over a stream;
+        ``n_particles`` by default.
     n_sweeps : int or "auto", default="auto"
         Moves of every particle in the final stage, each one log likelihood of all rows: 60, or as
         many as there are coordinates if that is more, for "auto".
     n_total : int, default=None
-        Rows of a whole stream, for `partial_fit`: once so many have been seen, further rows are
-        taken for another pass over the same ones. By default all rows are new.
+        Rows of a whole stream, for `partial_fit`: the rows after that many are another pass over
+        the same ones. By default all rows are new.
     min_power : float, default=0.95
         Warn when a smaller power of the likelihood was reached.
     whiten, one_sided : bool, default=True
@@ -109,8 +109,8 @@ class PMD(Engine):
 
     References
     ----------
-    Dai, He, Dai & Song (2016), "Provable Bayesian inference via particle mirror descent",
-    algorithms 1 and 2.
+    Dai, He, Dai & Song (2016), "Provable Bayesian inference via particle mirror descent"
+    (arXiv:1506.03101), algorithms 1 and 2.
 
     Examples
     --------
@@ -223,15 +223,15 @@ class PMD(Engine):
                 problems.append(few)
         memory = 0.0
         if n_sweeps:
-            # Few particles that carry all the weight would need many moves to spread; particles
-            # somewhat off the posterior need few to get there.
+            # Temper the weights first: the moves correct a slight bias faster than they separate
+            # many copies of a few particles.
             state.flatten(_DISTINCT * m)
             copies = m / state.ess()
             state.resample(m, rng)
             state.theta, memory = pcn_sweeps(log_posterior, state.theta, copies, n_sweeps, rng)
             if memory > 1.0:
                 problems.append(
-                    "the final moves have not taken the particles away from where they were: "
+                    "the final moves have not separated the particles from where they were: "
                     "raise n_sweeps"
                 )
         if power < self.min_power:
@@ -251,7 +251,7 @@ class PMD(Engine):
         return stream.posterior(memory=memory)
 
     def update(self, target, stream, *, map=map):
-        """Take in further rows of a stream.
+        """Learn from more rows of a stream.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ class PMD(Engine):
         if known and not stream.prior.matches(target.log_prior):
             raise ValueError(
                 "the prior is not the one that the rows before were taken in with: go on with the "
-                "same prior, or begin anew."
+                "same prior, or start again."
             )
         n_rows = target.n_rows + target.n_weightless
         seen_before, left = self._place(stream.n_seen, n_rows)
@@ -319,7 +319,7 @@ class PMD(Engine):
             )
 
     def _start(self, target):
-        """Where to start, by name: what "auto" stands for, or "distribution" for one's own."""
+        """Where to start, by name: what "auto" means, or "distribution" for your own."""
         if not isinstance(self.init, str):
             return "distribution"
         if self.init != "auto":

@@ -8,8 +8,8 @@ blocks. What differs from the paper's algorithm 1, each found necessary:
 - other blocks are averaged over by re-pairing (independent permutations of each block's particles,
   then one full gradient for all blocks), which costs O(M) instead of O(m M); the paper's average
   over a random subset is an option;
-- the noise is that of Leimkuhler & Matthews (2013), which takes off the leading bias of the step;
-- with a single block the sampling phase is Metropolis-adjusted (MALA), which takes off the rest;
+- the noise is that of Leimkuhler & Matthews (2013), which removes the leading bias of the step;
+- with a single block the sampling phase is Metropolis-adjusted (MALA), which removes the rest;
 - the posterior pools snapshots of few particles: for the same number of gradients ten times more
   accurate than the last state of many;
 - it stops on Stein residuals and R-hat, or on a validation score, since the paper's lower bound
@@ -68,10 +68,10 @@ class PMFVB(Engine):
         How a block averages over the others: by a fresh pairing of the particles at every step, or,
         as in the paper, block after block over a random subset of the others' particles.
     n_coupled : int, default=10
-        Size of the random subset of ``coupling="subset"``, which costs so many gradients of each
-        particle for each block.
+        Size of the random subset of ``coupling="subset"``, which costs that many gradients per
+        particle and block.
     rewhiten : bool, default=False
-        Learn the coordinates anew from a first run of ``n_warmup`` iterations, by Stein's estimate
+        Learn the coordinates again from a first run of ``n_warmup`` iterations, by Stein's estimate
         of the expected Hessian under the mean field; for many blocks, whose means it improves.
     step_size : float, default=0.4
         Step of the Langevin warm-up, and of the whole run with several blocks or minibatches, in
@@ -82,8 +82,8 @@ class PMFVB(Engine):
         Snapshots pooled, two iterations apart; of a run that has to go on, as many of its second
         half, further apart. No more are held in memory.
     max_iter : int, default=1000
-        Iterations after which a run stops that does not meet ``tol``, with a warning if what is
-        left is more than Monte-Carlo error.
+        Iterations after which a run stops without meeting ``tol``, with a warning if the residual
+        is more than Monte-Carlo error.
     tol : float, default=0.2
         Largest Stein residual, over the sampling phase: about the error of a mean in posterior
         standard deviations, or the relative error of a standard deviation.
@@ -94,7 +94,7 @@ class PMFVB(Engine):
     early_stopping : bool, default=False
         Stop on the log predictive density of rows set aside, and return the particles of the state
         where it was largest: the posterior of the other rows, by ``n_particles`` particles. For
-        models of which no exact posterior is asked; Stein residuals then stop nothing.
+        models that need no exact posterior; Stein residuals then do not stop the run.
     validation_fraction : float, default=0.1
         Share of the rows that is set aside.
     n_iter_no_change : int, default=20
@@ -106,7 +106,7 @@ class PMFVB(Engine):
     batch_size : int, default=None
         Rows for each score, with a control variate at the mode; all rows by default.
     control_variate : {1, 2}, default=1
-        Order of the control variate: whether it takes off the minibatch's error of the score at the
+        Order of the control variate: whether it removes the minibatch's error of the score at the
         mode alone, or of the Hessian there too.
     whiten, one_sided : bool, default=True
         Work in whitened coordinates, with one-sided coordinates straightened.
@@ -118,7 +118,7 @@ class PMFVB(Engine):
 
     References
     ----------
-    Tran, Tseng & Kohn, "Particle mean field variational Bayes", algorithm 1.
+    Tran, Tseng & Kohn, "Particle mean field variational Bayes" (arXiv:2303.13930), algorithm 1.
 
     Leimkuhler & Matthews (2013), "Rational construction of stochastic numerical methods for
     molecular sampling".
@@ -203,7 +203,7 @@ class PMFVB(Engine):
         raise error
 
     def _factors(self, target):
-        """A partition of the coordinates: index arrays, and what is known in closed form."""
+        """A partition of the coordinates: index arrays, and factors in closed form."""
         if self.blocks is None:
             return [
                 factor if isinstance(factor, ConjugateFactor) else np.asarray(factor)
@@ -232,7 +232,7 @@ class PMFVB(Engine):
         )
 
     def _run_rewhitened(self, target, rng, init, map, callback, step_size):
-        """Run in coordinates that a first run has learnt, and come back."""
+        """Run in coordinates that a first run has learnt, and map back."""
         _, mover = self._mover(target, rng, init, map, step_size)
         thetas, scores = [], []
         for iteration in range(1, self.n_warmup + 1):
@@ -320,7 +320,16 @@ class PMFVB(Engine):
         return posterior
 
     def _rule(self, target):
-        options = {"n_snapshots": self.n_snapshots, "tol": self.tol, "max_rhat": self.max_rhat}
+        n_kept, n_points = self.n_snapshots, self.n_points
+        if n_points is not None and n_points < 2 * target.dim:
+            # All snapshots would serve the moments alone, which so few points cannot be moved to.
+            n_kept = min(n_kept, -(-n_points // self.n_particles))
+        options = {
+            "n_snapshots": self.n_snapshots,
+            "n_kept": n_kept,
+            "tol": self.tol,
+            "max_rhat": self.max_rhat,
+        }
         if not self.early_stopping:
             return OnResiduals(**options)
         if target.held_out is None:

@@ -4,7 +4,7 @@ The next point minimises the kernel Stein discrepancy together with those chosen
 Stein kernel's mean over them ("herding", kernel herding in the Stein kernel's own space, where the
 target's embedding is zero). Differs from the papers in the coordinates, which `infer` whitens, in
 the kernel's scale, which grows with the dimension, and in a last move of all points to the moments
-that the candidates' chains tell: points of a small discrepancy are some per cent too narrow.
+of the candidates' chains: points of a small discrepancy are some per cent too narrow.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -57,8 +57,9 @@ class SteinPoints(Engine):
 
     References
     ----------
-    Chen, Mackey, Gorham, Briol & Oates (2018), "Stein points"; with chains, Chen, Barp, Briol,
-    Gorham, Girolami, Mackey & Oates (2019), "Stein point Markov chain Monte Carlo".
+    Chen, Mackey, Gorham, Briol & Oates (2018), "Stein points" (arXiv:1803.10161); with chains,
+    Chen, Barp, Briol, Gorham, Girolami, Mackey & Oates (2019), "Stein point Markov chain Monte
+    Carlo" (arXiv:1905.03673).
 
     Examples
     --------

@@ -43,9 +43,9 @@ class SVGD(Engine):
         ``RBF() + Linear()`` by default.
     max_iter : int, default=100
         Iterations, each one score of every particle. From the Laplace start more iterations rarely
-        help: with few particles for the dimension the fixed point itself is too wide. Where the
+        help: with few particles for the dimension the fixed point itself is too wide. If the
         posterior is skewed, particles stopped too early are too narrow; in up to ten coordinates
-        `infer` finds that out and warns.
+        `infer` notices and warns.
     learning_rate : float, default=0.05
         First step of Adam, in posterior standard deviations; it falls linearly to 0.
     batch_size : int, default=None
@@ -56,7 +56,7 @@ class SVGD(Engine):
     References
     ----------
     Liu & Wang (2016), "Stein variational gradient descent: a general purpose Bayesian inference
-    algorithm".
+    algorithm" (arXiv:1608.04471).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Bayesian linear models: one file a family of outcomes."""
+"""Bayesian linear models: one file per family of outcomes."""
 
 from .base import BayesianLinearModel
 from .base import _Scaling as _Scaling  # where pickles look for it

@@ -1,4 +1,4 @@
-"""What is known before, where it needs other coordinates than those that rows are fitted in."""
+"""Prior knowledge that needs other coordinates than the likelihood: signs, and joint priors."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..targets import (
 
 
 def signs_of(positive, n_features, names=None):
-    """The parameter ``positive`` as one sign a feature: 1, -1, or 0 for either.
+    """The parameter ``positive`` as one sign per feature: 1, -1, or 0 for either.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def signs_of(positive, n_features, names=None):
     Raises
     ------
     ValueError
-        If a sign is another number, their number is wrong, or a name is none of the features.
+        If a sign is another number, their number is wrong, or a name is not a feature.
     """
     if isinstance(positive, bool | np.bool_):
         return np.full(n_features, float(positive))
@@ -37,7 +37,7 @@ def signs_of(positive, n_features, names=None):
         known = [] if names is None else list(names)
         if unknown := [name for name in positive if name not in known]:
             raise ValueError(
-                f"positive has signs of {_listed(unknown)}, which are no features of X; they are "
+                f"positive has signs of {_listed(unknown)}, which are not features of X; they are "
                 + (f"{_listed(known)}." if known else "without names: give a list of signs.")
             )
         positive = [positive.get(name, 0) for name in known]
@@ -51,7 +51,7 @@ def signs_of(positive, n_features, names=None):
 
 
 def informed(target, prior, reporting, classes):
-    """The target with what the prior adds to it, and the map to what is reported.
+    """The target with the prior knowledge added, and the map to the reported coordinates.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def informed(target, prior, reporting, classes):
 
 
 def half_scale(target):
-    """By how much each coordinate may be expected to move, (dim,): near 0 a half line bends."""
+    """The expected scale of each coordinate, (dim,): near 0 a half line bends."""
     if isinstance(target, HorseshoeTarget):  # standard normal before the data
         return np.ones(target.dim)
     normal = target.conditional(np.ones(target.dim))
@@ -111,7 +111,7 @@ def under_joint_prior(target, prior, to_original, classes):
     if not isinstance(to_original, Affine):
         raise ValueError(
             f"{type(prior).__name__} cannot be the prior of an outcome such as this one, whose own "
-            "coordinates are not reported as they are found."
+            "coordinates are not reported unchanged."
         )
     half = to_original.inverse_matrix @ np.linalg.cholesky(cov)
     return NormalPriorTarget(target, to_original.inverse(loc[None])[0], half @ half.T)

@@ -1,8 +1,8 @@
 """What the linear models share: priors, standardisation, and the way to the original scale.
 
 The target is fitted in the coordinates of standardised features (and a standardised outcome), where
-a default prior makes sense, and the posterior is moved to the original scale by an affine map. So
-whatever an estimator reports or predicts is in the units of the data it was given.
+a default prior makes sense. An affine map then moves the posterior to the original scale, so that
+an estimator reports and predicts in the units of its data.
 """
 
 from contextlib import suppress
@@ -38,8 +38,8 @@ from . import sharded as by_shards
 from ._knowledge import half_scale, informed, signs_of, with_signs
 from .offset import check_offset, offset_column, split
 
-# For each coordinate, with which a stream begins well. With fewer, the scale of a skewed feature is
-# a matter of luck, and so is the prior, which applies on it.
+# Rows per coordinate for the start of a stream. With fewer, the scale of a skewed feature is a
+# matter of luck, and with it the prior, which applies on that scale.
 _FIRST_ROWS = 10
 
 
@@ -47,7 +47,7 @@ _FIRST_ROWS = 10
 class _Scaling:
     """``(X - center) / scale`` and ``(y - y_center) / y_scale``; None leaves features alone.
 
-    Where the outcome is not standardised, ``y_center`` is what the linear predictor is centred at.
+    If the outcome is not standardised, the linear predictor is centred at ``y_center``.
     """
 
     fit_intercept: bool = True
@@ -55,7 +55,7 @@ class _Scaling:
     scale: np.ndarray | None = None
     y_center: float = 0.0
     y_scale: float = 1.0
-    offset_column: int | None = None  # of X, which is no feature then
+    offset_column: int | None = None  # of X, which is then not a feature
     offset_given: bool = False  # beside X
     half_scale: np.ndarray | None = None  # of coordinates that keep to one sign
 
@@ -71,12 +71,12 @@ class _Scaling:
 
 
 def takes_further_rows(estimator):
-    """Whether the engine can bring a posterior up to date; what `partial_fit` is there for."""
-    with suppress(TypeError, ValueError):  # of what is no engine at all, which `fit` refuses
+    """Whether the engine can update a posterior, and so whether there is a `partial_fit`."""
+    with suppress(TypeError, ValueError):  # of what is not an engine, which `fit` refuses
         if resolve_engine(estimator.inference).update is not None:
             return True
     raise AttributeError(
-        f"partial_fit of {type(estimator).__name__} needs an engine that takes in further rows, "
+        f"partial_fit of {type(estimator).__name__} needs an engine that takes more rows, "
         f'such as inference="pmd"; got inference={estimator.inference!r}.'
     )
 
@@ -86,7 +86,7 @@ class BayesianLinearModel(BayesianEstimator):
     """What the linear models share: priors, standardisation, and the layout of ``theta``.
 
     ``theta`` holds a row (intercept, coefficients) for each linear predictor of ``_outcome``, then
-    the outcome's further coordinates, then what else the target has.
+    the outcome's other coordinates, then those that the target adds.
     """
 
     inference: Any = "mcmc"
@@ -132,7 +132,7 @@ class BayesianLinearModel(BayesianEstimator):
         return tags
 
     def _validated(self, X, y, further):
-        """X in double or single precision, dense or CSR with one entry a place; y as it is."""
+        """X in float64 or float32, dense or CSR with one entry per place, and y unchanged."""
         if self.random_effects is not None:
             X, y = random_effects.read(self, X, y, reset=True)
             check_magnitude(X[:, self._effects.common], "X")
@@ -165,7 +165,7 @@ class BayesianLinearModel(BayesianEstimator):
         raise NotImplementedError(f"{type(self).__name__} does not define _encoder().")
 
     def _fit(self, X, y, sample_weight, stream=False, classes=None, offset=None):
-        """Find the posterior; in a stream, go on from that of the rows before."""
+        """Find the posterior; in a stream, go on from that of the previous rows."""
         self._refuse_beside_effects(stream)
         further = stream and hasattr(self, "posterior_")
         if shards.is_collection(X):
@@ -200,8 +200,8 @@ class BayesianLinearModel(BayesianEstimator):
         where = {"offset_column": column, "offset_given": given_offset is not None}
         if further and where != {name: getattr(scaling, name) for name in where}:
             raise ValueError(
-                "offset must come in the way in which it came with the rows before, or not at all "
-                "if it did not; or begin anew with fit."
+                "offset must be given as it was with the previous rows, or not at all "
+                "if it did not; or start again with fit."
             )
         scaling = replace(scaling, **where)
         regression = self._regression(X, y, weights, offset, scaling)
@@ -242,11 +242,11 @@ class BayesianLinearModel(BayesianEstimator):
         if used and k > 1 and not self._outcome.location_scale:
             raise ValueError(
                 "offset is added to one linear predictor, and these classes have "
-                f"{k}: leave it out, or tell two classes apart."
+                f"{k}: leave it out, or fit two classes."
             )
 
     def _refuse_beside_effects(self, stream):
-        """Refuse what random effects do not go together with."""
+        """Refuse parameters that cannot be combined with random effects."""
         if self.random_effects is None:
             return
         prior = self._named_parameters["prior"](self.prior)
@@ -261,10 +261,10 @@ class BayesianLinearModel(BayesianEstimator):
         }
         for what, used in beside.items():
             if used:
-                raise ValueError(f"{what} and random_effects do not go together; use one of them.")
+                raise ValueError(f"{what} and random_effects cannot be combined; use one of them.")
 
     def _split_offset(self, X, offset):
-        """The features of X, the offset (n,) of the rows, and which column of X it is, if any."""
+        """The features of X, the offset (n,) of the rows, and its column in X, if any."""
         column = self._offset_column(offset)
         if column is None:
             offset = check_offset(offset, X.shape[0])
@@ -282,14 +282,14 @@ class BayesianLinearModel(BayesianEstimator):
         return RegressionTarget(self._outcome, X, y, **options)
 
     def _find_scaling(self, further, moments, y, sample_weight, offset):
-        """How features and outcome are standardised; ``further`` rows as the first.
+        """How features and outcome are standardised; ``further`` rows like the first ones.
 
         ``moments()`` are means and standard deviations of the features.
 
         Raises
         ------
         ValueError
-            If parameters ask for another way than that of the first rows.
+            If the parameters differ from those of the first rows.
         """
         if further:
             for name in ("fit_intercept", "standardize"):
@@ -297,7 +297,7 @@ class BayesianLinearModel(BayesianEstimator):
                 if getattr(self, name) != before:
                     raise ValueError(
                         f"{name}={before} of the rows before is that of the whole stream: set it "
-                        "back, or begin anew with fit."
+                        "back, or start again with fit."
                     )
             return self._scaling
         if not self.standardize:
@@ -320,7 +320,7 @@ class BayesianLinearModel(BayesianEstimator):
         intercept_prior = self._named_parameters["intercept_prior"](self.intercept_prior)
         if not intercept_prior.blockwise:
             raise ValueError(
-                f"intercept_prior={self.intercept_prior!r} is no prior of intercepts alone: use "
+                f"intercept_prior={self.intercept_prior!r} is not a prior of intercepts alone: use "
                 "another, such as Normal."
             )
         return {
@@ -334,7 +334,7 @@ class BayesianLinearModel(BayesianEstimator):
         }
 
     def _signs(self, target, scaling):
-        """Of each coordinate: 1, -1, or 0 where it may have either."""
+        """The sign of each coordinate: 1, -1, or 0 for either."""
         names = getattr(self, "feature_names_in_", None)
         signs = signs_of(self.positive, self.n_features_in_, names)
         signs = self._features(scaling, signs)
@@ -382,7 +382,7 @@ class BayesianLinearModel(BayesianEstimator):
         return target
 
     def _begins_stream(self, X, n_coordinates, *problems):
-        """Warn where the first rows of a stream are poor ground for all that follow."""
+        """Warn if the first rows are too few or degenerate to fix the scaling for the stream."""
         problems = [text for text in problems if text]
         if X.shape[0] < _FIRST_ROWS * n_coordinates:
             problems.append(f"{X.shape[0]} rows for {n_coordinates} coordinates")
@@ -392,12 +392,12 @@ class BayesianLinearModel(BayesianEstimator):
         if problems:
             warn(
                 "the first rows of a stream fix scaling and coordinates, and these have "
-                f"{', '.join(problems)}: begin with more of them, some hundreds in random order "
+                f"{', '.join(problems)}: start with more of them, some hundreds in random order "
                 f"and at least {_FIRST_ROWS} for each coordinate."
             )
 
     def _reporting(self, scaling, dim):
-        """The map from a target's coordinates to what the posterior reports, in original units."""
+        """The map from a target's coordinates to the reported ones, in original units."""
         outcome = self._outcome
         maps = [self._to_original_scale(scaling, *units) for units in self._units(scaling)]
         origins, *matrices = map(list, zip(*maps, strict=True))
@@ -412,7 +412,7 @@ class BayesianLinearModel(BayesianEstimator):
             for parts, rest in zip(matrices, (factor, 1.0 / factor), strict=True)
         ]
         if outcome.constant is not None and scaling.center is not None:
-            # It gives up what centring took from the predictor.
+            # It returns what centring took from the predictor.
             both[0][first + outcome.constant, :first] = scaling.center / scaling.scale
             both[1][first + outcome.constant, :first] = -scaling.center
         affine = Affine(shift, *(part.tocsr() for part in both))
@@ -424,7 +424,7 @@ class BayesianLinearModel(BayesianEstimator):
         """The map of one row (intercept, coefficients) to original units: offset, matrix, inverse.
 
         With x' = (x - center) / scale and a predictor eta = factor eta' + shift, the coefficients
-        of x are those of x' times factor / scale, and the intercept gives up what centring took.
+        of x are those of x' times factor / scale, and the intercept returns what centring took.
         """
         p, first = len(self._features(scaling)), int(scaling.fit_intercept)
         center = scaling.center
@@ -442,7 +442,7 @@ class BayesianLinearModel(BayesianEstimator):
         return offset, matrix, inverse
 
     def _features(self, scaling, names=None):
-        """Names of the features, the columns of X but for an offset and groups."""
+        """Names of the features: the columns of X without an offset and groups."""
         if names is None:
             names = [f"x{j}" for j in range(self.n_features_in_)]
             names = getattr(self, "feature_names_in_", names)
@@ -451,7 +451,7 @@ class BayesianLinearModel(BayesianEstimator):
         return [name for j, name in enumerate(names) if j != scaling.offset_column]
 
     def _units(self, scaling):
-        """By what each linear predictor is multiplied, and then moved, in original units."""
+        """The factor and the shift of each linear predictor, in original units."""
         return self._outcome.predictors_rescaled(scaling.y_center, scaling.y_scale)
 
     def _unpack(self, theta):

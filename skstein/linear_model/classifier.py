@@ -1,4 +1,4 @@
-"""Linear models of classes, whatever links them."""
+"""Linear models of classes, for any link."""
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -63,12 +63,12 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
     @available_if(takes_further_rows)
     @validated
     def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None):
-        """Take in further rows: a stream of them, each once, in chunks of any size.
+        """Learn from more rows: a stream of them, each once, in chunks of any size.
 
         The posterior is that of all rows so far, up to sampling error; the rows are not kept. The
-        first call is a fit, and what it standardises by stays. After `fit`, the rows of the fit are
-        the first ones; a later `fit` begins anew. Needs ``inference="pmd"``, whose ``n_total``
-        allows for further passes over the same rows; rows of weight zero count as rows.
+        first call is a fit, and its standardisation stays. After `fit`, the rows of the fit are the
+        first ones; a later `fit` starts again. Needs ``inference="pmd"``, whose ``n_total`` allows
+        more passes over the same rows; rows of weight zero count as rows.
 
         Parameters
         ----------

@@ -1,13 +1,12 @@
-"""Random effects of the linear models: columns of X that hold groups, and what follows from them.
+"""Random effects of the linear models: columns of X that hold groups, and their effects.
 
-The columns are taken apart before X is validated, since groups may be text. From then on X holds
-numbers: that of its group in place of each group, and a negative one, made of its label, where the
-group was not seen in `fit`.
+The columns are separated before X is validated, since groups may be text. Then X holds a number for
+each group, and a negative number, made from the label, for a group that was not seen in `fit`.
 
-The effects of such a group are drawn from the distribution that was fitted, one draw a particle.
-The draw depends on the particle and the label alone: predictions of a row do not depend on the
-others, drawn particles keep their draws, and over the posterior's particles the draws are those of
-evenly spread probabilities.
+The effects of a new group are drawn from the fitted distribution, one draw per particle. The draw
+depends on the particle and the label alone: predictions of a row do not depend on the others, drawn
+particles keep their draws, and over the posterior's particles the draws are those of evenly spread
+probabilities.
 """
 
 import zlib
@@ -35,17 +34,18 @@ class Groups:
     slopes : list of int
         Columns of X whose features have a slope in each group.
     terms : list of str
-        What each group has effects of: "" for the intercept, and the names of these features.
+        The terms with an effect in each group: "" for the intercept, and the names of these
+        features.
     labels : ndarray
         The groups seen, sorted.
     center, scale : ndarray of shape (n_terms,)
-        What the features of the terms are centred at; the scale on which their prior applies.
+        Centres of the features of the terms, and the scale on which their prior applies.
     sds : ndarray of int, shape (n_outputs * n_terms,)
         The log standard deviations, among the coordinates of the posterior.
     effects : ndarray of int, shape (n_groups, n_outputs * n_terms)
         The effects there.
     factors : ndarray of shape (n_outputs * n_terms,)
-        What they are multiplied by in original units.
+        Their factors in original units.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Groups:
     factors: Any = None
 
     def values(self, X):
-        """What the effects of a row are multiplied by, shape (n, n_terms), in units of X."""
+        """The factors of the effects of each row, shape (n, n_terms), in units of X."""
         return np.hstack([np.ones((len(X), 1)), X[:, self.slopes]]) - self.center
 
     def contribution(self, X, theta, known):
@@ -81,7 +81,7 @@ class Groups:
 
 
 class _Drawn:
-    """Standard normal draws of a group that was not seen, one a particle."""
+    """Standard normal draws of a group that was not seen, one per particle."""
 
     def __init__(self, code, known):
         self._seed, self._known = np.uint64(-code), known
@@ -94,7 +94,7 @@ class _Drawn:
 
 
 def _hashed(theta, seed):
-    """A number for each row of ``theta`` and the seed, shape (m,)."""
+    """A number from each row of ``theta`` and the seed, shape (m,)."""
     with np.errstate(over="ignore"):
         mixed = np.ascontiguousarray(theta[:, :3]).view(np.uint64).sum(axis=1) ^ seed
         for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):  # as in splitmix64
@@ -104,7 +104,7 @@ def _hashed(theta, seed):
 
 @dataclass
 class RandomEffects:
-    """The groupings of a fitted model, and where they stand in X and in ``theta``.
+    """The groupings of a fitted model, and their places in X and in ``theta``.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class RandomEffects:
         if missing.any() and self.missing == "error":
             raise ValueError(
                 f"column {of.name!r} of X has rows without a group: leave them out, or use "
-                'missing_groups="group", which takes them for a group of their own.'
+                'missing_groups="group", which makes them a group of their own.'
             )
         there = _comparable(values[~missing], of.name)
         if reset:
@@ -198,7 +198,7 @@ class RandomEffects:
         return codes
 
     def keep_seen(self, X):
-        """Leave out groups without a row in ``X``, of which the encoded codes are changed."""
+        """Leave out groups without a row in ``X``, whose codes are changed accordingly."""
         X = X.copy()
         for of in self.groupings:
             seen, codes = np.unique(X[:, of.column], return_inverse=True)
@@ -208,7 +208,7 @@ class RandomEffects:
     def target(self, regression, X, scaling, prior, factors):
         """The regression with the effects of the groups in ``X``.
 
-        By ``factors`` its linear predictors are multiplied in original units.
+        ``factors`` multiply its linear predictors in original units.
         """
         groupings = []
         for of in self.groupings:
@@ -226,7 +226,7 @@ class RandomEffects:
         return target
 
     def scales(self, dim):
-        """What log standard deviations are moved by, effects multiplied by, in original units."""
+        """The shifts of log standard deviations and the factors of effects, in original units."""
         shift, factor = np.zeros(dim), np.ones(dim)
         for of in self.groupings:
             shift[of.sds], factor[of.effects] = np.log(of.factors), of.factors
@@ -245,7 +245,7 @@ class RandomEffects:
         return np.moveaxis(theta[:, where], 2, 1), [_shown(label) for label in of.labels]
 
     def summary(self, posterior, n_outputs):
-        """``random_effects_``: a dict from groupings to what is known of their groups."""
+        """``random_effects_``: a dict from groupings to the effects of their groups."""
         mean, std, found = posterior.mean(), posterior.std(), {}
         for of in self.groupings:
             sds = np.exp(posterior.particles[:, of.sds])
@@ -343,11 +343,11 @@ def _comparable(values, name):
 
 
 def _shown(label):
-    """The name of a group; of one whose number was read as a float too."""
+    """The name of a group, also if its number was read as a float."""
     return f"{label:g}" if isinstance(label, float) else str(label)
 
 
 def _code_of(label):
-    """A negative number that stands for a group not seen in `fit`."""
+    """A negative number for a group that was not seen in `fit`."""
     text = repr(float(label)) if isinstance(label, int | float) else repr(label)
     return -1.0 - zlib.crc32(text.encode())

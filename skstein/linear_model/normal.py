@@ -60,9 +60,9 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         are integrated out and the noise variance is a coordinate like the others, which is the
         better posterior: mean field understates standard deviations.
     offset : str or int, default=None
-        Name or position of a column of X that is no feature: it is added to the linear predictor
-        as it is, with coefficient 1, as the logarithm of an exposure is. Where the offset is not in
-        X, `fit` and the predictions take it beside X.
+        Name or position of a column of X that is not a feature: it is added to the linear predictor
+        as it is, with coefficient 1, like the logarithm of an exposure. If the offset is not in X,
+        `fit` and the predictions take it beside X.
     random_state : int, RandomState instance or None, default=None
         Seed of the inference; an int makes it reproducible.
     n_jobs : int, default=None
@@ -70,14 +70,14 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
     verbose : int, default=0
         If positive, a line is printed for each tenth of the inference.
     warm_start : bool, default=False
-        Whether `fit` goes on from the posterior of the call before, on the same data: "mcmc"
+        Whether `fit` goes on from the posterior of the previous call, on the same data: "mcmc"
         continues its chains and adds to its points, "fwss" keeps the particles and adds those
         missing to a larger ``n_particles``, the other engines start from the particles.
     random_effects : list, dict or callable, default=None
-        Columns of X that hold groups, text or numbers, by name or position, each of which has an
-        effect of its own that is drawn from one distribution: ``["county"]`` gives each county an
-        intercept, ``{"county": ["floor"]}`` a slope of that feature too. A function is given X and
-        returns either. See :doc:`/groups`.
+        Columns of X that hold groups, text or numbers, by name or position, each with an effect of
+        its own, drawn from one distribution: ``["county"]`` gives each county an intercept,
+        ``{"county": ["floor"]}`` a slope of that feature too. A function is given X and returns
+        either. See :doc:`/groups`.
     effects_prior : str or prior instance, default="half-normal"
         Prior of the standard deviations of random effects: "half-normal" or "half-student-t", of
         scale 1, or :class:`~skstein.priors.HalfNormal` or `~skstein.priors.HalfStudentT`; on the
@@ -92,10 +92,10 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         ``factorized=True`` also the logarithms of the prior's variances, if it has any, on the
         scale on which it applies. Student t noise adds ``log_df_above_2``, heteroscedastic noise
         has an intercept and coefficients of the log standard deviation in place of ``log_sigma2``.
-        :doc:`/trust` tells what it says, and whether to believe it.
+        :doc:`/trust` says how to read it, and whether to believe it.
     coef_ : ndarray of shape (n_features,)
-        Posterior means of the coefficients, to be read: predictions come from ``posterior_``, and
-        do not follow what is written here.
+        Posterior means of the coefficients, for reading: predictions come from ``posterior_``, and
+        changes here do not affect them.
     intercept_ : float
         Posterior mean of the intercept, 0 without one.
     coef_std_ : ndarray of shape (n_features,)

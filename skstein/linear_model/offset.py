@@ -19,7 +19,7 @@ def offset_column(offset, names, n_columns):
     known = range(n_columns) if names is None or not isinstance(offset, str) else list(names)
     if offset not in known or isinstance(offset, bool):
         columns = f"columns 0 to {n_columns - 1}" if isinstance(known, range) else f"{known}"
-        raise ValueError(f"offset={offset!r} is no column of X, which has {columns}.")
+        raise ValueError(f"offset={offset!r} is not a column of X, which has {columns}.")
     if n_columns == 1:
         raise ValueError(f"offset={offset!r} leaves no feature: X needs another column.")
     return known.index(offset)
@@ -42,7 +42,7 @@ def check_offset(offset, n):
         offset = check_array(offset, dtype=np.float64, **options)
     if offset.shape != (n,):
         raise ValueError(
-            f"offset must have one number a row of X, shape ({n},), got {offset.shape}."
+            f"offset must have one number per row of X, shape ({n},), got {offset.shape}."
         )
     check_magnitude(offset, "offset", smallest=0.0)
     return offset

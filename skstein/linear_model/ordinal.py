@@ -22,10 +22,10 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
     positive one moves probability towards the classes at the end. With two classes this is logistic
     or probit regression, with another prior.
 
-    There is no intercept, whose place the cut points take. The prior of the coefficients is on the
-    scale of the standardised features (``standardize=True``), and that of the cut points is on the
-    class probabilities where these are 0, at the means of the features; everything the estimator
-    reports is on the original scale.
+    Cut points take the place of an intercept. The prior of the coefficients is on the scale of the
+    standardised features (``standardize=True``), and that of the cut points is on the class
+    probabilities where these are 0, at the means of the features; everything the estimator reports
+    is on the original scale.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
         Weight of each class, multiplied into the sample weights; ``"balanced"`` gives all classes
         the same total weight.
     offset : str or int, default=None
-        Name or position of a column of X that is no feature: it is added to the linear predictor
+        Name or position of a column of X that is not a feature: it is added to the linear predictor
         as it is, with coefficient 1. Where the offset is not in X, `fit` and the predictions take
         it beside X.
     random_state : int, RandomState instance or None, default=None
@@ -69,14 +69,14 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
     verbose : int, default=0
         If positive, a line is printed for each tenth of the inference.
     warm_start : bool, default=False
-        Whether `fit` goes on from the posterior of the call before, on the same data: "mcmc"
+        Whether `fit` goes on from the posterior of the previous call, on the same data: "mcmc"
         continues its chains and adds to its points, "fwss" keeps the particles and adds those
         missing to a larger ``n_particles``, the other engines start from the particles.
     random_effects : list, dict or callable, default=None
-        Columns of X that hold groups, text or numbers, by name or position, each of which has an
-        effect of its own that is drawn from one distribution: ``["county"]`` gives each county an
-        intercept, ``{"county": ["floor"]}`` a slope of that feature too. A function is given X and
-        returns either. See :doc:`/groups`.
+        Columns of X that hold groups, text or numbers, by name or position, each with an effect of
+        its own, drawn from one distribution: ``["county"]`` gives each county an intercept,
+        ``{"county": ["floor"]}`` a slope of that feature too. A function is given X and returns
+        either. See :doc:`/groups`.
     effects_prior : str or prior instance, default="half-normal"
         Prior of the standard deviations of random effects: "half-normal" or "half-student-t", of
         scale 1, or :class:`~skstein.priors.HalfNormal` or `~skstein.priors.HalfStudentT`; on the
@@ -89,14 +89,14 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
     posterior_ : ParticlePosterior
         Weighted particles of ``(coefficients, cut points)``, in original units; with
         ``factorized=True`` also the logarithms of the prior's variances, on the scale on which it
-        applies. :doc:`/trust` tells what it says, and whether to believe it.
+        applies. :doc:`/trust` says how to read it, and whether to believe it.
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted as by every classifier; columns of probabilities are in this order.
     categories_ : ndarray of shape (n_classes,)
         The classes in their own order.
     coef_ : ndarray of shape (n_features,)
-        Posterior means of the coefficients, to be read: predictions come from ``posterior_``, and
-        do not follow what is written here.
+        Posterior means of the coefficients, for reading: predictions come from ``posterior_``, and
+        changes here do not affect them.
     cut_points_ : ndarray of shape (n_classes - 1,)
         Posterior means of the cut points between neighbours of ``categories_``.
     coef_std_ : ndarray of shape (n_features,)
@@ -178,7 +178,7 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
         if other or (further and self._outcome.link is not LINKS[self.link]):
             raise ValueError(
                 "link and categories of the rows before are those of the whole stream: set them "
-                "back, or begin anew with fit."
+                "back, or start again with fit."
             )
         self.categories_ = self.categories_ if further else given
 

@@ -6,11 +6,11 @@ sample that is trusted (`mmd`), or against a Gaussian mixture (`mmd_gaussian_mix
 Probabilities are measured against what happened: `expected_calibration_error` asks whether
 predictions made with confidence c are right in a fraction c of the cases, and
 `negative_log_predictive` is the usual proper score, the log loss. They are measured against those
-of another posterior by `agreement` and `total_variation`, which see how much of a prediction an
-approximation has changed.
+of another posterior by `agreement` and `total_variation`, which show how much an approximation has
+changed a prediction.
 
 Distributions of numbers are measured against what happened by the proper scores `crps`,
-`crps_normal_mixture` and `interval_score`; `interval_coverage` is to be looked at beside them.
+`crps_normal_mixture` and `interval_score`; look at `interval_coverage` beside them.
 
 For ``scoring=`` of scikit-learn there are ``log_predictive_scorer``, ``crps_scorer``,
 ``interval_score_scorer`` and ``coverage_scorer``. They are instances of the classes of these names,

@@ -1,4 +1,4 @@
-"""How good predictive distributions of numbers are: scores that nothing but the truth minimises.
+"""How good predictive distributions of numbers are: proper scores, which only the truth minimises.
 
 Beside these there are scikit-learn's ``mean_pinball_loss``, of a quantile, and the log score,
 ``log_predictive`` of estimators. Means over several outcomes of a row are plain ones.
@@ -24,8 +24,8 @@ def crps(y_true, samples, weights=None, *, sample_weight=None):
     y_true : array of shape (n,) or (n, n_targets)
         Outcomes.
     samples : array of shape (n, m) or (n, n_targets, m)
-        Draws of each predictive distribution. The points are taken as they are: of m draws the
-        score is worse than that of their distribution, by about the m-th part of its spread.
+        Draws of each predictive distribution. The points themselves are scored: for m draws the
+        score is worse than that of their distribution, by about its spread over m.
     weights : array of shape (m,), default=None
         Of the draws: non-negative, scaled to sum 1; equal by default.
     sample_weight : array of shape (n,), default=None
@@ -43,8 +43,8 @@ def crps(y_true, samples, weights=None, *, sample_weight=None):
 
     References
     ----------
-    Gneiting & Raftery (2007), "Strictly proper scoring rules, prediction, and estimation",
-    section 4.2.
+    Gneiting & Raftery (2007), "Strictly proper scoring rules, prediction, and estimation"
+    (doi:10.1198/016214506000001437), section 4.2.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def crps(y_true, samples, weights=None, *, sample_weight=None):
 def crps_normal_mixture(y_true, means, stds, weights=None, *, sample_weight=None):
     """Mean continuous ranked probability score of mixtures of normals, in closed form.
 
-    What `crps` tends to when the samples are draws of the mixtures and grow without end. The cost
+    The limit of `crps` when the samples are draws of the mixtures and their number grows. The cost
     is quadratic in the number of components.
 
     Parameters
@@ -114,10 +114,10 @@ def crps_normal_mixture(y_true, means, stds, weights=None, *, sample_weight=None
 
 
 def interval_score(y_true, interval, level=0.9, *, sample_weight=None):
-    """Mean interval score: the width, and a fine for each outcome outside.
+    """Mean interval score: the width, and a penalty for each outcome outside.
 
-    The fine is the distance of the outcome from the interval times ``2 / (1 - level)``. Nothing has
-    a better score on average than the central interval of the true distribution.
+    The penalty is the distance of the outcome from the interval times ``2 / (1 - level)``. Nothing
+    has a better score on average than the central interval of the true distribution.
 
     Parameters
     ----------
@@ -163,8 +163,8 @@ def interval_score(y_true, interval, level=0.9, *, sample_weight=None):
 def interval_coverage(y_true, interval, *, sample_weight=None):
     """Share of the outcomes inside their interval, ends included.
 
-    It should be near the interval's probability; further it says nothing: intervals as wide as all
-    outcomes together have a share as good. Choose by `interval_score`.
+    It should be near the interval's probability, and says nothing more: intervals as wide as all
+    outcomes together have as good a share. Choose by `interval_score`.
 
     Parameters
     ----------

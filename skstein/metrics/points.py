@@ -14,8 +14,8 @@ def ksd(samples, scores, weights=None, kernel="imq"):
     """Kernel Stein discrepancy ``sqrt(sum_ij w_i w_j k0(x_i, x_j))`` between points and a target.
 
     Of all distributions only the target itself has a discrepancy of zero, but points are judged
-    where they are: it is blind to modes that none of them visits, and no test of convergence. Use
-    it to compare sets of points in the same coordinates with the same kernel.
+    where they are: it is blind to modes that none of them visits, and does not test convergence.
+    Use it to compare sets of points in the same coordinates with the same kernel.
 
     Parameters
     ----------
@@ -39,7 +39,8 @@ def ksd(samples, scores, weights=None, kernel="imq"):
 
     References
     ----------
-    Gorham & Mackey (2017), "Measuring sample quality with kernels", proposition 2.
+    Gorham & Mackey (2017), "Measuring sample quality with kernels" (arXiv:1703.01717), proposition
+    2.
 
     Examples
     --------
@@ -67,8 +68,8 @@ def normalized_ksd(samples, scores, weights=None, kernel="imq"):
     """Kernel Stein discrepancy times the root of the number of points.
 
     The KSD of n independent draws of the target falls as 1 / sqrt(n), so that this stays constant;
-    it is smaller where points stand for the target better than as many draws would. It compares
-    sets of points of different sizes, as `ksd` cannot, and is as blind to unvisited modes.
+    it is smaller if points represent the target better than as many draws would. It compares sets
+    of points of different sizes, as `ksd` cannot, and is as blind to unvisited modes.
 
     Parameters
     ----------
@@ -92,8 +93,8 @@ def normalized_ksd(samples, scores, weights=None, kernel="imq"):
 
     References
     ----------
-    Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein discrepancy",
-    equation 16.
+    Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein discrepancy"
+    (arXiv:2201.07130), equation 16.
 
     Examples
     --------
@@ -167,7 +168,7 @@ def mmd_gaussian_mixture(
 ):
     """Maximum mean discrepancy between a weighted sample and a Gaussian mixture, in closed form.
 
-    What `mmd` tends to when the reference is a sample of the mixture and grows without end.
+    The limit of `mmd` when the reference is a sample of the mixture and grows.
 
     Parameters
     ----------

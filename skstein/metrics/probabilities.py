@@ -38,7 +38,8 @@ def expected_calibration_error(y_true, y_prob, n_bins=15, *, labels=None, sample
 
     References
     ----------
-    Guo, Pleiss, Sun & Weinberger (2017), "On calibration of modern neural networks", equation 3.
+    Guo, Pleiss, Sun & Weinberger (2017), "On calibration of modern neural networks"
+    (arXiv:1706.04599), equation 3.
 
     Examples
     --------
@@ -114,9 +115,9 @@ def agreement(y_prob, reference):
 
     References
     ----------
-    Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein discrepancy",
-    section 4, after Izmailov, Vikram, Hoffman & Wilson (2021), "What are Bayesian neural network
-    posteriors really like?"
+    Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein discrepancy"
+    (arXiv:2201.07130), section 4, after Izmailov, Vikram, Hoffman & Wilson (2021), "What are
+    Bayesian neural network posteriors really like?"
 
     Examples
     --------

@@ -3,10 +3,10 @@
 A target asks an outcome for the log density of each row and its derivatives; a prediction asks it
 for moments, quantiles and draws of the mixture over the posterior's particles. Both hand it the
 same thing, the *heads* ``eta``: a sequence of ``n_predictors`` arrays of linear predictors, and
-behind them one for each of ``extra``, the further coordinates that are the same for all rows (such
-as the logarithm of a noise variance). All heads broadcast against each other and against ``y``. So
-an outcome is elementwise and does not know which axis is that of the particles: for targets rows
-are the last axis, (m, n), for predictions particles are, (n, m).
+then one for each of ``extra``, the coordinates that are the same for all rows (such as the
+logarithm of a noise variance). All heads broadcast against each other and against ``y``. So an
+outcome is elementwise and does not know which axis is that of the particles: for targets rows are
+the last axis, (m, n), for predictions particles are, (n, m).
 
 After the distributions of glum and the losses of scikit-learn; what differs is the second half, the
 mixture over particles, by which predictions hold what the posterior leaves open.

@@ -37,9 +37,9 @@ class ClassOutcome(Outcome):
 
         For outcomes of one head; the probability of the second class increases with it.
         """
-        proba = -sign * self.logits(predictor[None])[0]
+        logits = self.logits(predictor[None])[0]
         with np.errstate(over="ignore"):
-            np.exp(proba, out=proba)
+            proba = np.exp(logits if isinstance(sign, float) and sign < 0.0 else -sign * logits)
         proba += 1.0
         return np.divide(1.0, proba, out=proba)
 
@@ -52,20 +52,21 @@ class ClassOutcome(Outcome):
     def log_proba(self, eta, weights):
         """Logarithm of the averaged probabilities, (n, n_classes), exact in the tails."""
         if len(eta) == 1:
-            second = self.of_two(eta[0], 1.0) @ weights
-            first = 1.0 - second
-            few = first < _SMALL
-            if few.any():
-                first[few] = self.of_two(eta[0][few], -1.0) @ weights
-            proba = np.stack([first, second])
+            proba = np.empty((2, len(eta[0])))
+            first, second = proba
+            np.matmul(self.of_two(eta[0], -1.0), weights, out=first)
+            np.subtract(1.0, first, out=second)
+            few = np.flatnonzero(second < _SMALL)
+            if len(few):
+                second[few] = self.of_two(eta[0][few], 1.0) @ weights
         else:
             proba = self.every(eta) @ weights
-        faint = (proba < _UNDERFLOW).any(axis=0)
+        faint = np.flatnonzero(proba.min(axis=0) < _UNDERFLOW)
         # Weights sum to 1 up to rounding only, and a probability must not pass 1.
         proba /= proba.sum(axis=0)
         with np.errstate(divide="ignore"):
             log_proba = np.log(proba, out=proba)
-        if faint.any():
+        if len(faint):
             logits = _of_every_class(self.logits(eta)[:, faint])
             log_parts = logsumexp(log_softmax(logits, axis=0), axis=2, b=weights)
             log_proba[:, faint] = log_parts - np.logaddexp.reduce(log_parts, axis=0)

@@ -18,7 +18,7 @@ class PosteriorIntervalDisplay:
     Parameters
     ----------
     names : sequence of str of length n
-        One a row of the figure, from top to bottom.
+        One per row of the figure, from top to bottom.
     estimates : ndarray of shape (n_groups, n)
         Posterior medians.
     intervals, inner_intervals : ndarray of shape (n_groups, n, 2)
@@ -216,7 +216,7 @@ class PosteriorIntervalDisplay:
         name : str, default=None
             Name in the legend. Without groups and without a name there is no legend.
         color : matplotlib color, default=None
-            Of all that is drawn; by default one a group.
+            Of all lines; by default one per group.
         offset : float, default=0.0
             Where to draw below the middle of a row, in rows. With it several posteriors share axes.
 

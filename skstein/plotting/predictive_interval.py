@@ -111,7 +111,7 @@ class PredictiveIntervalDisplay:
         -------
         PredictiveIntervalDisplay
             With an interval of the outcome only for a regressor and "typical" rows: an average over
-            rows is no outcome that is ever observed.
+            rows is never an observed outcome.
 
         Raises
         ------
@@ -172,7 +172,7 @@ class PredictiveIntervalDisplay:
         ax : matplotlib.axes.Axes, default=None
             New ones by default.
         color : matplotlib color, default=None
-            Of all curves; by default one a class.
+            Of all curves; by default one per class.
 
         Returns
         -------

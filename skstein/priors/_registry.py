@@ -50,7 +50,7 @@ def resolve_prior(prior, default_scale=1.0, name="prior"):
     ValueError
         For an unknown name.
     TypeError
-        For a class instead of an instance, or an object that is no prior.
+        For a class instead of an instance, or an object that is not a prior.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def _own(prior, kind, name, known):
     if not isinstance(prior, kind):
         kind_name = kind.__name__ if kind is Prior else "HalfNormal or HalfStudentT"
         raise TypeError(
-            f"{name}={prior!r} is no prior; pass a name of {sorted(known)}, or an instance of a "
+            f"{name}={prior!r} is not a prior; pass a name of {sorted(known)}, or an instance of a "
             f"subclass of skstein.priors.{kind_name}."
         )
     prior = clone(prior)

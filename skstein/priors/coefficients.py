@@ -249,7 +249,7 @@ class AdaptiveRidge(StudentT):
 
     References
     ----------
-    Tran, Tseng & Kohn, "Particle mean field variational Bayes", section 7.
+    Tran, Tseng & Kohn, "Particle mean field variational Bayes" (arXiv:2303.13930), section 7.
 
     Examples
     --------
@@ -296,7 +296,7 @@ class HierarchicalNormal(Prior):
 
     References
     ----------
-    "Frank-Wolfe Stein sampling", section 5.
+    "Frank-Wolfe Stein sampling" (arXiv:1805.07912), section 5.
 
     Examples
     --------
@@ -353,7 +353,7 @@ class HierarchicalNormal(Prior):
 
 
 def _each(value, p, name="scale"):
-    """A parameter as an array of shape (p,): one a feature, repeated for each class."""
+    """A parameter as an array of shape (p,): one per feature, repeated for each class."""
     # Asked for at every gradient: where there are few rows that costs as much as the rows do.
     number = isinstance(value, (float, Real))  # a plain float is found out at once
     return _same(float(value), p, name) if number else _tiled(value, p, name)
@@ -370,7 +370,7 @@ def _tiled(value, p, name):
     value = np.asarray(value, dtype=float)
     if value.ndim > 1 or (value.ndim == 1 and (p % len(value) if len(value) else p)):
         raise ValueError(
-            f"the prior's {name} must be a number or one number a feature; got shape "
+            f"the prior's {name} must be a number or one number per feature; got shape "
             f"{value.shape} for {p} coefficients."
         )
     # Beyond these its square leaves the range of floating point.

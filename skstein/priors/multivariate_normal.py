@@ -9,10 +9,10 @@ class MultivariateNormal(Prior):
     """One normal prior of all coordinates of a model: what earlier rows have told.
 
     It is on the scale of the raw features, and has all that the posterior of a fit has: intercepts,
-    coefficients, and what further coordinates the outcome has, such as the log variance of noise.
-    It takes the place of ``prior``, ``intercept_prior`` and the prior of the noise. The method
-    ``as_prior`` of a posterior makes one; rows that come later then count as if all had come at
-    once, as far as the earlier posterior is normal.
+    coefficients, and other coordinates of the outcome, such as the log variance of noise. It takes
+    the place of ``prior``, ``intercept_prior`` and the prior of the noise. The method ``as_prior``
+    of a posterior makes one; rows that come later then count as if all had come at once, as far as
+    the earlier posterior is normal.
 
     Parameters
     ----------

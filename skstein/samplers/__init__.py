@@ -10,10 +10,17 @@ from ..protocols import DrawsChains
 from .base import Chains, Sampler
 from .hmc import HMC
 from .mala import MALA
+from .mams import MAMS
 from .rwm import RWM
 from .sghmc import SGHMC
 from .sgld import SGLD
 
-SAMPLERS: dict[str, type[DrawsChains]] = {"rwm": RWM, "mala": MALA, "hmc": HMC, "sgld": SGLD}
+SAMPLERS: dict[str, type[DrawsChains]] = {
+    "rwm": RWM,
+    "mala": MALA,
+    "hmc": HMC,
+    "mams": MAMS,
+    "sgld": SGLD,
+}
 
-__all__ = ["HMC", "MALA", "RWM", "SAMPLERS", "SGHMC", "SGLD", "Chains", "Sampler"]
+__all__ = ["HMC", "MALA", "MAMS", "RWM", "SAMPLERS", "SGHMC", "SGLD", "Chains", "Sampler"]

@@ -11,7 +11,8 @@ definite S = L L' with
 the geometric mean of the states' covariance and the inverse of the scores'. For a Gaussian,
 ``scores = -precision (states - mean)`` whatever the states are, so that S is exact from little more
 than ``dim`` of them, however dependent; the states' covariance alone is poor after ten times as
-many. What differs from the paper: in more than 200 coordinates S is diagonal instead of low-rank
+many. The same divergence is least about ``mean(states) + S mean(scores)``. What differs from the
+paper: in more than 200 coordinates S is diagonal instead of low-rank
 plus diagonal, and both covariances are shrunk alike, towards the identity in the coordinates of the
 metric before.
 """
@@ -23,6 +24,7 @@ from scipy.linalg import cholesky, eigh, solve_triangular
 
 _DENSE_UP_TO = 200
 _FIRST_WINDOW = 10
+_LONGEST = 5.0  # logarithm of an adapted step size, beyond ten times the first guess
 
 
 def quantized(step_size):
@@ -57,6 +59,7 @@ class DualAveraging:
         share = 1.0 / (self._t + 10.0)
         self._error += share * (self._target - acceptance - self._error)
         log_step = self._centre - math.sqrt(self._t) / 0.05 * self._error
+        log_step = min(log_step, self._centre + _LONGEST)
         decay = self._t**-0.75
         self._average += decay * (log_step - self._average)
         self.step_size = quantized(math.exp(log_step))
@@ -68,16 +71,20 @@ class DualAveraging:
 
 
 class Metric:
-    """Linear coordinates ``theta = scale z`` in which a sampler moves.
+    """Linear coordinates ``theta = center + scale z`` in which a sampler moves.
 
     Parameters
     ----------
     scale : ndarray of shape (dim, dim) or (dim,), default=None
         A lower triangular matrix, a diagonal, or the identity.
+    center : ndarray of shape (dim,), default=None
+        Where z is 0; None while it is not known that z is about standard normal.
     """
 
-    def __init__(self, scale=None):
-        self.scale = scale
+    def __init__(self, scale=None, center=None):
+        self.scale, self.center = scale, center
+        dense = scale is not None and scale.ndim == 2
+        self._inverse = solve_triangular(scale, np.eye(len(scale)), lower=True) if dense else None
 
     def forward(self, z):
         """Displacements of theta for displacements ``z``, both of shape (m, dim)."""
@@ -89,9 +96,7 @@ class Metric:
         """Displacements of z for those of theta."""
         if self.scale is None:
             return theta
-        if self.scale.ndim == 1:
-            return theta / self.scale
-        return solve_triangular(self.scale, theta.T, lower=True, check_finite=False).T
+        return theta / self.scale if self.scale.ndim == 1 else theta @ self._inverse.T
 
     def pull(self, score):
         """Scores with respect to z, from those with respect to theta."""
@@ -114,15 +119,15 @@ class Metric:
         """
         n, dim = theta.shape
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            z = self.inverse(theta - theta.mean(axis=0))
-            score = self.pull(score - score.mean(axis=0))
+            mean, pull = theta.mean(axis=0), score.mean(axis=0)
+            z, score = self.inverse(theta - mean), self.pull(score - pull)
             scale = (np.mean(z**2, axis=0) / np.mean(score**2, axis=0)) ** 0.25
             z, score = z / scale, score * scale
             # Of what is decomposed below no entry is larger than the product of the two sums.
             if not np.isfinite(np.sum(z**2) * np.sum(score**2)):
                 return self
         if dim > _DENSE_UP_TO:
-            return Metric(self.forward(scale))
+            return _centred(self.forward(scale), mean, pull)
         # Few states leave directions unseen, and long tails leave some to rounding: the next window
         # goes on from there.
         shrinkage = max(0.25 * dim / n, 1e-7 * np.sum(z**2) / n) * np.eye(dim)
@@ -130,7 +135,14 @@ class Metric:
         value, vector = eigh(root.T @ (z.T @ z / n + shrinkage) @ root)
         half = solve_triangular(root, vector * value**0.25, lower=True, trans="T")
         triangle = scale[:, None] * cholesky(half @ half.T, lower=True)
-        return Metric(triangle if self.scale is None else self.scale @ triangle)
+        return _centred(triangle if self.scale is None else self.scale @ triangle, mean, pull)
+
+
+def _centred(scale, mean, score):
+    """The metric of this ``scale`` about where the mean score of a normal would be 0."""
+    metric = Metric(scale)
+    metric.center = mean + metric.forward(metric.pull(score))
+    return metric
 
 
 class MetricAdaptation:

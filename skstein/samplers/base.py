@@ -62,11 +62,15 @@ class Sampler(BaseEstimator):
         ``target.batch_size`` rows for each.
     batch_size : int or None
         Rows of a minibatch that it chooses itself.
+    global_moves : bool
+        Whether its chains come to all of a density, so that they should agree, and particles may be
+        moved to their moments.
     """
 
     requires: tuple[str, ...] = ("score",)
     noisy_scores: bool = False
     batch_size: int | None = None
+    global_moves: bool = True
 
 
 def declared(sampler: DrawsChains, name: str) -> Any:

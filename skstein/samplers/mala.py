@@ -10,7 +10,7 @@ from numbers import Integral, Real
 
 from .._validation import Interval
 from .base import Metropolis
-from .hmc import leapfrog
+from .hmc import trajectories
 
 
 @dataclass(eq=False, repr=False)
@@ -63,4 +63,4 @@ class MALA(Metropolis):
     adapt_metric: bool = True
 
     def _propose(self, target, chains):
-        return leapfrog(target, chains, 1)
+        return trajectories(target, chains, chains.step_size, 1)

@@ -6,6 +6,8 @@ After Chen, Fox & Guestrin (2014), with what networks of a few thousand weights 
   the prior precisions :math:`\tau`. It has a floor and is renewed on the way: a unit that is dead
   when the metric is taken has no curvature, and throws the chain out when it wakes up;
 - velocities no larger than 4 standard deviations;
+- steps of a length of their own: where the mean square of a chain's velocities, 1 in equilibrium,
+  is above :math:`1 + 4 \sqrt{2 / d}`, its steps become shorter and the velocities are drawn anew;
 - the noise that a minibatch brings, measured by its errors, is taken off that of the dynamics;
 - noise variances and prior precisions are drawn from their conditionals (Gibbs steps), at most once
   in an epoch.
@@ -33,8 +35,10 @@ from .._validation import Interval, StrOptions
 from .._warnings import warn
 from .base import Sampler
 
-_LEAST_BATCH, _LARGEST_RATIO = 100, 50
-_FEW_ROWS, _FEW_ROWS_STEPS, _STEPS = 1000, 400, 150
+_LEAST_BATCH, _LARGEST_RATIO = 300, 50
+# Velocities of too long a step are hot: the mean of their squares, 1 in equilibrium, leaves what
+# chance allows. Steps go down fast, and up slowly.
+_CHANCE, _DOWN, _UP = 4.0, 0.7, 1.02
 _LEAST_STEPS = 20  # between Gibbs steps
 _RENEWAL = 5  # Gibbs steps between two metrics
 
@@ -53,7 +57,7 @@ class NetworkChains:
         Gibbs steps done.
     alive : list of bool
         False for a chain that has left for infinity: it stays at its last state.
-    step_size : float
+    step : list of float
     n_divergent : int
         Always 0: there are no proposals to be rejected.
     """
@@ -66,8 +70,13 @@ class NetworkChains:
     until: list
     n_gibbs: list
     alive: list
-    step_size: float
+    step: list
     n_divergent: int = 0
+
+    @property
+    def step_size(self):
+        """The mean over chains."""
+        return float(np.mean(self.step))
 
 
 @dataclass(eq=False, repr=False)
@@ -76,14 +85,13 @@ class SGHMC(Sampler):
 
     Parameters
     ----------
-    step_size : float, default=0.03
-        In units of the metric. On noisy data ``step_size * n / (2 * minibatch)`` above 0.3 spreads
-        the draws too much.
-    thinning : int or "auto", default="auto"
-        Steps of a draw: 400 below 1000 rows, else 150, for "auto". Networks trained on few rows fit
-        them too well, and chains take longer to leave there.
+    step_size : float, default=0.1
+        The longest step, in units of the metric. A chain takes shorter ones where its velocities
+        say that it is hotter than the posterior.
+    thinning : int, default=500
+        Steps of a draw.
     minibatch : int, "auto" or None, default="auto"
-        Rows of a step: 100, or a fiftieth of the rows if that is more, for "auto"; all for None.
+        Rows of a step: 300, or a fiftieth of the rows if that is more, for "auto"; all for None.
 
     References
     ----------
@@ -104,9 +112,10 @@ class SGHMC(Sampler):
     """
 
     requires = ("hamiltonian_steps", "resample", "scales", "score")
+    global_moves = False  # each chain explores the mode it starts in
     _parameter_constraints = {
         "step_size": [Interval(Real, 0, None, closed="neither")],
-        "thinning": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "thinning": [Interval(Integral, 1, None, closed="left")],
         "minibatch": [
             None,
             StrOptions({"auto"}),
@@ -114,8 +123,8 @@ class SGHMC(Sampler):
         ],
     }
 
-    step_size: float = 0.03
-    thinning: int | str = "auto"
+    step_size: float = 0.1
+    thinning: int = 500
     _: KW_ONLY
     minibatch: int | str | None = "auto"
 
@@ -157,11 +166,11 @@ class SGHMC(Sampler):
             until=[0] * m,
             n_gibbs=[0] * m,
             alive=[True] * m,
-            step_size=self.step_size,
+            step=[self.step_size] * m,
         )
         for i in range(m):
             chains.velocity[i] = chains.rngs[i].standard_normal(target.n_weights)
-            self._advance(target, chains, i, n_iterations * self._n_steps(target.n_rows))
+            self._advance(target, chains, i, n_iterations * self.thinning)
         return chains
 
     def draw(self, target, n_draws, chains):
@@ -177,7 +186,7 @@ class SGHMC(Sampler):
         draws = np.empty((len(chains.theta), n_draws, target.dim))
         for i in range(len(chains.theta)):
             for t in range(n_draws):
-                self._advance(target, chains, i, self._n_steps(target.n_rows))
+                self._advance(target, chains, i, self.thinning)
                 draws[i, t] = chains.theta[i]
         scores = target.score(draws.reshape(-1, target.dim)).reshape(draws.shape)
         return chains, draws, scores, 1.0
@@ -200,7 +209,7 @@ class SGHMC(Sampler):
                 chains.velocity[i],
                 chains.scale[i],
                 chains.precision[i],
-                self.step_size,
+                chains.step[i],
                 batch_size,
                 count,
                 rng,
@@ -215,12 +224,11 @@ class SGHMC(Sampler):
             chains.theta[i], chains.velocity[i] = theta, velocity
             chains.until[i] -= count
             n_steps -= count
-
-    def _n_steps(self, n):
-        """Steps of a draw."""
-        if self.thinning == "auto":
-            return _FEW_ROWS_STEPS if n < _FEW_ROWS else _STEPS
-        return self.thinning
+            if np.mean(np.square(velocity)) > 1.0 + _CHANCE * np.sqrt(2.0 / len(velocity)):
+                chains.step[i] *= _DOWN
+                chains.velocity[i] = rng.standard_normal(len(velocity))
+            else:
+                chains.step[i] = min(self.step_size, _UP * chains.step[i])
 
     def _resolve_batch_size(self, n):
         if self.minibatch is None:

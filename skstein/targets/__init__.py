@@ -14,7 +14,8 @@ from .linear import LinearTarget
 from .log_density import LogDensity
 from .minibatch import ControlVariate
 from .mixed import Grouping, MixedTarget
-from .mlp import MLPTarget, Network
+from .mlp import MLPTarget
+from .network import Network
 from .newton import Laplace, laplace_approximation
 from .one_sided import OneSided, line_shifts
 from .sharded import over_shards

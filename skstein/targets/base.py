@@ -72,6 +72,9 @@ class Target:
         Whether the prior stays the same if a coordinate of a linear predictor changes its sign.
     in_shards : bool
         Whether a call goes to rows elsewhere, as many as they are: then particles stay together.
+    sums_rows : bool
+        Whether the likelihood is a sum over rows of what an ``outcome`` says of each, as that of
+        `RegressionTarget`, and goes through them all at every gradient.
     judged_by_chains : bool
         Whether engines that stay near their start are compared with chains however normal the
         density looks from there.
@@ -98,6 +101,7 @@ class Target:
     start: Bijection | None = None
     prior_location: Any = 0.0
     symmetric_prior: bool = False
+    sums_rows: bool = False
     judged_by_chains: bool = False
     in_shards: bool = False
 

@@ -57,6 +57,7 @@ class RegressionTarget(Target):
     """
 
     n_rows: int
+    sums_rows = True
 
     def __init__(
         self,

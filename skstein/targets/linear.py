@@ -70,6 +70,8 @@ class LinearTarget(RegressionTarget):
     ('intercept', 'x0', 'x1', 'log_sigma2')
     """
 
+    sums_rows = False
+
     def __init__(self, X, y, *, noise_prior=None, factorized=False, **kwargs):
         outcome = outcomes.Normal(noise_prior)
         super().__init__(outcome, X, np.asarray(y, dtype=float), **kwargs)

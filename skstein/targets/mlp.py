@@ -16,8 +16,6 @@ algorithm 2.
 """
 
 from copy import deepcopy
-from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -27,12 +25,10 @@ from ..outcomes import Bernoulli, Categorical, Heteroscedastic, Normal, StudentT
 from ..priors import HierarchicalNormal, InverseGamma
 from ._weight_priors import weight_prior
 from .base import Target
+from .network import Network, Training
 
 _METRIC_ROWS = 2000  # of which curvature is measured
 _FIRST_ROWS = 100  # on which almost every network shows that it is alive
-# On noise of all kinds, with few rows or many, losses on the way were up to 3 times the usual; with
-# thirty times the default rate of regressors, or 300 of classifiers, 10 to thousands of times that.
-_BOUNCE = 10.0
 
 
 # The outcomes of which there are compiled passes, and what those are called there.
@@ -50,122 +46,6 @@ _BIAS, _LOG_SD = 1.0, 2.0
 _FURTHER = {"log_sigma2": 2.0 * _LOG_SD, "log_df_above_2": 0.8}
 _CURVATURE = {"log_sigma2": 0.4, "log_df_above_2": 0.01}  # of their likelihood, a row
 _FIRST_LOG_SD = 0.1  # of the weights of other outputs, when training begins
-
-
-@dataclass(frozen=True)
-class Network:
-    """What networks look like: all that is needed to evaluate them.
-
-    Attributes
-    ----------
-    sizes : tuple of int
-        Units of every layer, inputs and outputs included.
-    activation : {"relu", "tanh", "logistic"}
-        Of the hidden layers.
-    dtype : dtype
-        In which networks are evaluated.
-    """
-
-    sizes: tuple
-    activation: str
-    dtype: np.dtype
-
-    @property
-    def n_weights(self):
-        return _jit.mlp.n_weights(self.sizes)
-
-    @property
-    def layers(self):
-        """(first coordinate, fan_in, fan_out) of every layer."""
-        first, layers = 0, []
-        for fan_in, fan_out in pairwise(self.sizes):
-            layers.append((first, fan_in, fan_out))
-            first += (fan_in + 1) * fan_out
-        return layers
-
-    def outputs(self, theta, X):
-        """Outputs before the link, of shape (m, len(X), n_outputs), in float64."""
-        weights, X = theta[:, : self.n_weights], _jit.mlp.aligned(X, self.dtype)
-        sizes, activation = np.array(self.sizes), _jit.mlp.ACTIVATIONS[self.activation]
-        return _jit.mlp.outputs(weights, X, sizes, activation).astype(float)
-
-    def heads(self, outcome, theta, outputs):
-        """Heads of a numeric outcome, each with the axis of several outcomes behind.
-
-        Parameters
-        ----------
-        outcome : Outcome
-        theta : ndarray of shape (..., dim)
-        outputs : ndarray of shape (..., n_outputs)
-        """
-        heads = np.split(outputs, outcome.n_predictors, axis=-1)
-        if outcome.extra:
-            heads += np.split(theta[..., self.n_weights :], len(outcome.extra), axis=-1)
-        if "log_df_above_2" in outcome.extra:
-            heads[-1] = heads[-1] + np.log(_jit.mlp.DF_UNIT)
-        return heads
-
-
-@dataclass
-class Training:
-    """A network in training: all that the next epoch needs.
-
-    Attributes
-    ----------
-    weights, first, second : ndarray of shape (n_weights,)
-        The network, and the moments of its gradient.
-    noise : ndarray of shape (n_outputs,)
-        Noise variances.
-    done : ndarray of int64, shape (1,)
-        Steps done.
-    rows, held_out : ndarray of int64
-        Rows to train on, and those to validate on.
-    rng : numpy.random.Generator
-    best : tuple (loss, weights, noise) or None
-        Of the best epoch on the rows held out.
-    waiting : int
-        Epochs since then.
-    start : ndarray of shape (n_weights,)
-        The weights that training began with.
-    usual_loss : float or None
-        Mean loss of who knows nothing: the largest of that at the start, of a constant, and of the
-        noise or of guessing. None before the first epoch.
-    worst_loss : float
-        The largest mean loss met in an epoch since.
-    silent : int
-        Rows of a stream since the last two that the network told apart.
-    """
-
-    weights: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    noise: np.ndarray
-    done: np.ndarray
-    rows: np.ndarray
-    held_out: np.ndarray
-    rng: np.random.Generator
-    best: tuple | None = None
-    waiting: int = 0
-    start: np.ndarray | None = None
-    usual_loss: float | None = None
-    worst_loss: float = 0.0
-    silent: int = 0
-
-    @property
-    def bounced(self):
-        """Whether training has been far worse on the way than knowing nothing."""
-        return self.usual_loss is not None and self.worst_loss > _BOUNCE * self.usual_loss
-
-    def straightness(self, learning_rate, n_steps):
-        """How far the weights have come of how far they could have come in one direction.
-
-        The root mean square of their way over the sum of the rates, which is how far Adam takes a
-        weight whose gradient always has the same sign. Near 0 for weights that went to and fro.
-        """
-        done = int(self.done[0])
-        path = done + n_steps / np.pi * np.sin(np.pi * min(1.0, done / n_steps))
-        way = np.sqrt(np.mean(np.square(self.weights - self.start, dtype=float)))
-        return way / (0.5 * learning_rate * path)
 
 
 class MLPTarget(Target):
@@ -441,6 +321,7 @@ class MLPTarget(Target):
         def epochs(count):
             met = _jit.mlp.train(mover, self.data, state.rows, int(batch_size), int(count), *rest)
             state.worst_loss = max(state.worst_loss, float(met.max()))
+            state.loss = float(met[-1])
 
         if not len(state.held_out):
             epochs(n_epochs)

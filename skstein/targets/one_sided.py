@@ -51,8 +51,8 @@ def line_shifts(target, laplace):
     covariance = cho_solve(cho_factor(laplace.hessian), np.eye(target.dim))
     directions = covariance / np.sqrt(covariance.diagonal())[:, None]
     peek = _line_values(target, laplace.mode, directions, np.tile(_PEEK, (target.dim, 1)))
-    # A Gaussian falls by 2 on both sides; a shift of .5 goes with a difference well above 1.
-    suspects = np.flatnonzero(~(np.abs(peek[:, 1] - peek[:, 0]) < 1.0))
+    # A Gaussian falls by 2 on both sides; a shift of .1 goes with a difference above a half.
+    suspects = np.flatnonzero(~(np.abs(peek[:, 1] - peek[:, 0]) < 0.5))
     shifts = np.zeros(target.dim)
     if len(suspects):
         steps = np.tile(_SCAN, (len(suspects), 1))
@@ -82,22 +82,26 @@ def _line_quantiles(target, origin, direction, scale, u):
 
 def _fit_hyperbola(u, quantiles):
     """(xi, a, b, c, u0) of the least squares fit of T(u) to the quantiles, |b| < a."""
-    weights = np.sqrt(norm.pdf(u) + 0.02)
-    best, fit = np.inf, None
-    for c in np.geomspace(0.05, 4.0, 16):
-        for u0 in np.linspace(-3.0, 3.0, 25):
-            h = np.hypot(c, u - u0)
-            basis = np.stack([np.ones_like(u), u, h], axis=1)
-            xi, a, b = np.linalg.lstsq(weights[:, None] * basis, weights * quantiles)[0]
-            if a <= 0 or abs(b) > _STEEPEST * a:
-                ratio = _STEEPEST * np.sign(b)
-                basis = np.stack([np.ones_like(u), u + ratio * h], axis=1)
-                xi, a = np.linalg.lstsq(weights[:, None] * basis, weights * quantiles)[0]
-                b = ratio * a
-            error = np.sum((weights * (xi + a * u + b * h - quantiles)) ** 2)
-            if a > 0 and error < best:
-                best, fit = error, (xi, a, b, c, u0)
-    return fit
+    weights = np.sqrt(norm.pdf(u) + 0.02)[:, None]
+    c, u0 = np.meshgrid(np.geomspace(0.05, 4.0, 16), np.linspace(-3.0, 3.0, 25), indexing="ij")
+    c, u0 = c.ravel(), u0.ravel()
+    h = np.hypot(c[:, None], u - u0[:, None])
+    one, u = np.ones_like(h), np.broadcast_to(u, h.shape)
+    wanted = weights[:, 0] * quantiles
+
+    def solved(*basis):
+        q, r = np.linalg.qr(weights * np.stack(basis, axis=2))
+        return np.linalg.solve(r, (wanted @ q)[..., None])
+
+    xi, a, b = solved(one, u, h).swapaxes(0, 1)
+    steep = (a <= 0) | (np.abs(b) > _STEEPEST * a)
+    ratio = _STEEPEST * np.sign(b)
+    narrow_xi, narrow_a = solved(one, u + ratio * h).swapaxes(0, 1)
+    xi, a = np.where(steep, narrow_xi, xi), np.where(steep, narrow_a, a)
+    b = np.where(steep, ratio * a, b)
+    error = np.sum((weights[:, 0] * (xi + a * u + b * h - quantiles)) ** 2, axis=1)
+    best = np.argmin(np.where(a[:, 0] > 0, error, np.inf))
+    return xi[best, 0], a[best, 0], b[best, 0], c[best], u0[best]
 
 
 def one_sided_bijection(target, laplace, selected, surrogate=None):

@@ -55,6 +55,7 @@ class ShardedRegression(RegressionTarget):
     """A `RegressionTarget` of rows in shards; `over_shards` makes it."""
 
     in_shards = True
+    sums_rows = False  # here
 
     def _over(self, shards, sizes):
         self._shards, self._sizes = shards, np.asarray(sizes)

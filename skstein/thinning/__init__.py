@@ -9,7 +9,7 @@ target itself. `OnlineKSDThinner` keeps such a set while a Markov chain runs, in
 `stein_thin`, `backward_thin` and `stein_kernel_thin` pick one from a finished sample,
 `stein_weights` weights it.
 
-KSD does not see modes that no sample visited. It is no test of convergence: look at R-hat first.
+KSD does not see modes that no sample visited. It does not test convergence: look at R-hat first.
 """
 
 from .balanced import balanced_thin

@@ -4,8 +4,9 @@ Two maps are told apart that both go by the name of preconditioning. Whitening, 
 scores ``L' s``, changes the coordinates of the problem: the result then does not depend on the
 units or on a linear mixing of the parameters. A base kernel with a matrix G of squared length
 scales, ``phi((x - y)' G^-1 (x - y))``, leaves the scores as they are (Riabiz et al. 2022, "Optimal
-thinning of MCMC output"), and its Stein kernel is a different one. With ``G = Q diag(g) Q'`` the
-kernel is round in ``u``, ``x = Q diag(g)^(1/2) u``; there a score counts with the rate 1 / g.
+thinning of MCMC output" (doi:10.1111/rssb.12503)), and its Stein kernel is a different one. With
+``G = Q diag(g) Q'`` the kernel is round in ``u``, ``x = Q diag(g)^(1/2) u``; there a score counts
+with the rate 1 / g.
 """
 
 import numbers

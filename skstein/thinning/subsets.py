@@ -60,8 +60,8 @@ def stein_thin(samples, scores, n_points, *, kernel="imq", length_scale=None, pr
 
     References
     ----------
-    Riabiz, Chen, Cockayne, Swietach, Niederer, Mackey & Oates (2022), "Optimal thinning
-    of MCMC output", Algorithm 1.
+    Riabiz, Chen, Cockayne, Swietach, Niederer, Mackey & Oates (2022), "Optimal thinning of MCMC
+    output" (doi:10.1111/rssb.12503), Algorithm 1.
 
     Examples
     --------
@@ -110,8 +110,8 @@ def backward_thin(
 
     References
     ----------
-    Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein discrepancy",
-    the inner loop of Algorithm 2.
+    Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein discrepancy"
+    (arXiv:2201.07130), the inner loop of Algorithm 2.
 
     Examples
     --------

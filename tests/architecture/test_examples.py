@@ -33,30 +33,17 @@ def test_gallery_is_found():
 # Data that are fetched.
 
 
-@pytest.fixture
-def definitions(monkeypatch):
-    """Functions of an example, which is not run, where only SKSTEIN_FETCH is set."""
-    monkeypatch.delenv("SKSTEIN_DATA", raising=False)
-    monkeypatch.setenv("SKSTEIN_FETCH", "1")
-
-    def load(name):
-        tree = ast.parse((ROOT / name).read_text(encoding="utf-8"), name)
-        kept = (ast.Import, ast.ImportFrom, ast.FunctionDef)
-        body = [node for node in tree.body if isinstance(node, kept)]
-        namespace = {}
-        exec(compile(ast.Module(body, []), name, "exec"), namespace)
-        return namespace
-
-    return load
+def definitions(name):
+    """Functions of an example, which is not run."""
+    tree = ast.parse((ROOT / name).read_text(encoding="utf-8"), name)
+    kept = (ast.Import, ast.ImportFrom, ast.FunctionDef)
+    body = [node for node in tree.body if isinstance(node, kept)]
+    namespace = {}
+    exec(compile(ast.Module(body, []), name, "exec"), namespace)
+    return namespace
 
 
-def test_nothing_is_fetched_unasked(definitions, monkeypatch):
-    monkeypatch.delenv("SKSTEIN_FETCH")
-    assert definitions("plot_credit.py")["read_credit"]() is None
-    assert definitions("plot_drift.py")["read_forest"]() is None
-
-
-def test_fetched_credit(definitions, monkeypatch, rng):
+def test_fetched_credit(monkeypatch, rng):
     """The fetched applicants, of which a few are drawn here, suit the story's model."""
     pd = pytest.importorskip("pandas")
     n = 60
@@ -74,15 +61,15 @@ def test_fetched_credit(definitions, monkeypatch, rng):
         return frame, outcome
 
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch_openml)
-    story = definitions("plot_credit.py")
-    X, bad = story["read_credit"]()
+    story = definitions("decisions/plot_credit.py")
+    X, bad = story["fetch"]()
     assert list(X.columns) == ["checking_status", "duration"]
     np.testing.assert_array_equal(bad, np.resize([False, True, False], n))
     proba = story["make_model"]().fit(X, bad).predict_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
 
 
-def test_fetched_forest(definitions, monkeypatch, rng):
+def test_fetched_forest(monkeypatch, rng):
     """Columns 10 to 13 of the 54 are the wilderness area; the second of seven trees is a pine."""
     area, tree = rng.integers(0, 4, 50), rng.integers(1, 8, 50)
     X = rng.normal(size=(50, 54))
@@ -93,7 +80,7 @@ def test_fetched_forest(definitions, monkeypatch, rng):
         return X, tree
 
     monkeypatch.setattr(sklearn.datasets, "fetch_covtype", fetch_covtype)
-    measured, found_area, pine = definitions("plot_drift.py")["read_forest"]()
+    measured, found_area, pine = definitions("streams/plot_drift.py")["fetch"]()
     np.testing.assert_array_equal(measured, X[:, :10])
     np.testing.assert_array_equal(found_area, area)
     np.testing.assert_array_equal(pine, tree == 2)

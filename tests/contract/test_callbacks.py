@@ -310,7 +310,7 @@ def test_a_progress_bar_of_a_search(Estimator, capsys):
 
 
 def without_times(printed):
-    return re.sub(r", \d+\.\d s$", "", printed, flags=re.M)
+    return re.sub(r", \d+\.\d s(, about \d+ s left)?$", "", printed, flags=re.M)
 
 
 @every_estimator

@@ -120,11 +120,11 @@ def test_without_warm_start_a_fit_begins_anew_and_keeps_nothing(data):
 def test_other_data_are_refused(engine, data):
     X, y = data
     model = BayesianLogisticRegression(engine, random_state=0, warm_start=True).fit(X, y)
-    with pytest.raises(ValueError, match="the log density is not the one"):
+    with pytest.raises(ValueError, match="the log density is not that of the earlier"):
         model.fit(X[:-1], y[:-1])
     with pytest.raises(ValueError, match="same features and classes"):
         model.fit(X[:, :-1], y)
-    with pytest.raises(ValueError, match="the log density is not the one"):
+    with pytest.raises(ValueError, match="the log density is not that of the earlier"):
         model.set_params(prior__scale=0.5).fit(X, y)
 
 
@@ -145,11 +145,11 @@ def test_other_data_are_refused_where_few_log_densities_are_known(engine, data):
     assert len(model.posterior_) > 1000 and model.posterior_.log_densities is None
     params, before = model.get_params(deep=False), model.posterior_
     for changed in ({"prior__scale": 0.5}, {"standardize": False}, {"class_weight": "balanced"}):
-        with pytest.raises(ValueError, match="the log density is not the one"):
+        with pytest.raises(ValueError, match="the log density is not that of the earlier"):
             model.set_params(**changed).fit(X, y)
         model.set_params(**params)
     for others in ((X, 1 - y), (2.0 * X, y), (X[:-1], y[:-1])):
-        with pytest.raises(ValueError, match="the log density is not the one"):
+        with pytest.raises(ValueError, match="the log density is not that of the earlier"):
             model.fit(*others)
     assert model.posterior_ is before
     model.fit(X, y)

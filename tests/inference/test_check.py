@@ -248,7 +248,7 @@ def test_svgd_that_stops_too_early_is_not_silent(max_iter, seed):
     target = LogDensity(
         lambda t: log_cauchy(t).sum(axis=1), score=lambda t: -2 * t / (1 + t**2), dim=1
     )
-    message = r"importance-weighted draws are spread otherwise.*Raise the engine's iterations"
+    message = r"importance-weighted draws have another spread.*Raise the engine's iterations"
     with pytest.warns(ConvergenceWarning, match=message):
         infer(target, SVGD(max_iter=max_iter), random_state=seed)
 

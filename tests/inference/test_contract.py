@@ -320,7 +320,7 @@ def test_engines_are_resolved_by_name_or_cloned():
         resolve_engine("nuts")
     with pytest.raises(TypeError, match=r"class SVGD; pass an instance: inference=SVGD\(\)"):
         resolve_engine(SVGD)
-    with pytest.raises(TypeError, match="is no engine: it has no run method"):
+    with pytest.raises(TypeError, match="is not an engine: it has no run method"):
         resolve_engine(3)
 
 

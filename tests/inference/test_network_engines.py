@@ -7,6 +7,7 @@ from scipy.stats import gamma
 
 from skstein.inference import AdaptivePMFVB, Ensemble
 from skstein.priors import HierarchicalNormal, Normal
+from skstein.samplers import SGHMC, sghmc
 from skstein.targets.mlp import MLPTarget
 
 
@@ -93,3 +94,19 @@ def test_an_ensemble_without_hidden_layers_is_one_ridge_regression(rng):
     penalty = noise * np.diag([3.0, 3.0, 3.0, 1.0])
     expected = np.linalg.solve(design.T @ design + penalty, design.T @ y)
     assert_allclose(particles[:, :4], np.tile(expected, (3, 1)), atol=2e-3)
+
+
+@pytest.mark.parametrize("adapts", [True, False])
+def test_chains_that_run_hot_take_shorter_steps(adapts, rng, monkeypatch):
+    """On noise units go off and wake up; the mean square of velocities is 1 in equilibrium."""
+    if not adapts:
+        monkeypatch.setattr(sghmc, "_CHANCE", np.inf)
+    X, y = rng.normal(size=(100, 5)), rng.normal(size=100)
+    target, sampler = MLPTarget(X, y, hidden_layer_sizes=(5, 5)), SGHMC(thinning=100)
+    chains = sampler.warm_up(target, 20, target.sample_initial(rng, 5), rng)
+    heat = []
+    for _ in range(20):
+        chains = sampler.draw(target, 1, chains)[0]
+        heat.append(np.mean(np.square(chains.velocity)))
+    assert np.mean(heat) < 1.2 if adapts else np.mean(heat) > 1.4
+    assert chains.step_size < 0.1 if adapts else chains.step_size == sampler.step_size

@@ -135,7 +135,7 @@ def test_particles_that_are_not_finite_are_refused(Estimator):
     X, y = data(Estimator)
     with (
         pytest.raises(FloatingPointError, match="Lost diverged: its particles are not finite"),
-        pytest.warns(ConvergenceWarning, match="infinitely many nats a row"),
+        pytest.warns(ConvergenceWarning, match="infinitely many nats per row"),
     ):
         small(Estimator, Lost()).fit(X, y)
 

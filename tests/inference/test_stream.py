@@ -196,7 +196,7 @@ def test_what_cannot_be_updated_is_refused(rng, seed):
     engine = PMD(500)
     posterior = infer(NormalMean(x[:100]), engine, random_state=seed)
     piece = NormalMean(x[100:200])
-    with pytest.raises(ValueError, match="SVGD cannot take in further rows"):
+    with pytest.raises(ValueError, match="SVGD cannot learn from more rows"):
         update(posterior, piece, "svgd")
     with pytest.raises(ValueError, match="was not made by PMD"):
         update(posterior.thin(100), piece, engine)

@@ -1,0 +1,298 @@
+"""What the classifier and the regressor share: the network, its training, and the second stage."""
+
+from copy import copy
+from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._columns import location_and_scale
+from .._estimator import BayesianEstimator
+from .._parallel import make_map, one_thread
+from .._random import as_generator
+from .._validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    check_magnitude,
+    validate_data,
+)
+from .._warnings import warn
+from ..inference import ENGINES, Ensemble, Trained, resolve_engine
+from ..inference._network import NETWORK_ENGINES
+from ..inference.ensemble import (
+    automatic_epochs,
+    epoch_of_stream,
+    resolve_batch_size,
+    untrained,
+)
+from ..inference.staged import works_in_scaled_weights
+from ..posterior import ParticlePosterior
+from ..priors import PRIORS, resolve_prior
+from ..targets.mlp import MLPTarget
+
+_FITTING = 1e-3, 1e3  # sizes of features and outcomes that weights of size 1 can match
+
+
+@dataclass
+class _Scaling:
+    """``(X - center) / scale`` and ``(y - y_center) / y_scale``."""
+
+    center: np.ndarray | float = 0.0
+    scale: np.ndarray | float = 1.0
+    y_center: np.ndarray | float = 0.0
+    y_scale: np.ndarray | float = 1.0
+
+    def features(self, X, dtype):
+        """Standardised features, dense."""
+        if sparse.issparse(X):
+            X = X.toarray()
+        return ((X - self.center) / self.scale).astype(dtype)
+
+
+def _warn_of_scale(name, columns, sample_weight):
+    """Warn of columns of a size for which the prior of the weights is not made."""
+    squares = columns.power(2) if sparse.issparse(columns) else np.square(columns)
+    sizes = np.sqrt(sample_weight @ squares / sample_weight.sum())
+    largest = float(sizes.max())
+    if largest and not _FITTING[0] <= largest <= _FITTING[1]:
+        size = "large" if largest > 1.0 else "small"
+        warn(
+            f"the largest column of {name} is a thousand times too {size} for the priors, which "
+            "are made for a root mean square of about 1: use standardize=True, or scale it.",
+            UserWarning,
+        )
+
+
+@dataclass(eq=False, repr=False)
+class _BayesianMLP(BayesianEstimator):
+    """What classifier and regressor share: the network, its training, and the second stage."""
+
+    hidden_layer_sizes: Any = (100,)
+    activation: str = "relu"
+    _: KW_ONLY
+    subspace: str | None = None
+    n_networks: int = 20
+    batch_size: int | str | None = "auto"
+    max_iter: int | str = "auto"
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    tol: float = 1e-4
+    standardize: bool = True
+    dtype: str = "float32"
+    warm_start: bool = False
+
+    _parameter_constraints = {
+        **BayesianEstimator._parameter_constraints,
+        "hidden_layer_sizes": [
+            "array-like",
+            Interval(Integral, 0, None, closed="left"),
+        ],
+        "activation": [StrOptions({"relu", "tanh", "logistic"})],
+        "inference": [StrOptions({*NETWORK_ENGINES, *ENGINES}), HasMethods("run")],
+        "subspace": [None, StrOptions({"curve"})],
+        "n_networks": [Interval(Integral, 2, None, closed="left")],
+        "prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
+        "batch_size": [
+            None,
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "standardize": ["boolean"],
+        "dtype": [StrOptions({"float32", "float64"})],
+        "warm_start": ["boolean"],
+    }
+
+    @property
+    def _named_parameters(self):
+        return {
+            "inference": self._resolve_engine,
+            "prior": lambda prior: resolve_prior(prior, 3.0, "prior"),
+        }
+
+    def set_params(self, **params):
+        # The engine that a name becomes is set up by the other parameters, whatever their order.
+        own = {name: value for name, value in params.items() if "__" not in name}
+        nested = {name: value for name, value in params.items() if name not in own}
+        super().set_params(**own)
+        return super().set_params(**nested)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _validated(self, X, y, further, **options):
+        X, y = validate_data(
+            self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr", **options
+        )
+        check_magnitude(X, "X")
+        return X, y
+
+    @property
+    def _hidden(self):
+        sizes = np.atleast_1d(np.asarray(self.hidden_layer_sizes, dtype=object)).ravel()
+        if not all(isinstance(size, Integral) and size >= 1 for size in sizes):
+            raise ValueError(
+                f"hidden_layer_sizes must be positive integers, the units of each hidden layer; "
+                f"got {self.hidden_layer_sizes!r}."
+            )
+        return tuple(map(int, sizes))
+
+    def _target(self, X, y, sample_weight, scaling, **options):
+        # In the few coordinates of a subspace second derivatives are differenced.
+        dtype = self.dtype if self.subspace is None else "float64"
+        return MLPTarget(
+            scaling.features(X, dtype),
+            y,
+            outcome=self._outcome,
+            sample_weight=sample_weight,
+            hidden_layer_sizes=self._hidden,
+            activation=self.activation,
+            prior=self._named_parameters["prior"](self.prior),
+            dtype=dtype,
+            **options,
+        )
+
+    def _resolve_engine(self, inference):
+        """The engine of ``inference``; one by name does as the other parameters say."""
+        if inference == "ensemble":
+            return self._training(self.n_networks, True)
+        by_name = isinstance(inference, str) and self.subspace is None
+        if by_name and inference in NETWORK_ENGINES:
+            inference = NETWORK_ENGINES[inference](self.n_networks)
+        return resolve_engine(inference)
+
+    def _training(self, n_networks, out_of_bag):
+        return Ensemble(
+            n_networks,
+            max_iter=self.max_iter,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate_init,
+            out_of_bag=out_of_bag,
+            validation_fraction=self.validation_fraction if self.early_stopping else None,
+            n_iter_no_change=self.n_iter_no_change,
+            tol=self.tol,
+        )
+
+    def _engine(self, target):
+        training, then = self._resolve_engine(self.inference), None
+        if "train" not in training.requires:
+            then, whole = training, self.subspace is None
+            scaled = whole and works_in_scaled_weights(then, target)
+            training = self._training(self.n_networks if whole else 2, scaled)
+        if getattr(training, "max_iter", None) == "auto":
+            size = resolve_batch_size(training.batch_size, target.n_rows)
+            training.max_iter = automatic_epochs(target.n_rows, size, *self._effort)
+        return Trained(training, then, subspace=self.subspace)
+
+    def _learn(self, target, scaling, given):
+        """Train the networks, run the second stage, and set the attributes that follow."""
+        return self._infer(target, None, *given, _network=target.network, _scaling=scaling)
+
+    def _earlier(self, target, bijection):
+        if not (self.warm_start and hasattr(self, "posterior_")):
+            return None
+        if self._network != target.network:
+            raise ValueError(
+                "warm_start=True goes on with the same features, outputs and layers as the fit "
+                "before; these are others. Fit with warm_start=False."
+            )
+        return np.stack([target.trained(state) for state in self._networks])
+
+    def _attributes(self, bijection, names, fitted, posterior):
+        posterior, fitted = copy(posterior), fitted | {"_networks": _without_rows(posterior.state)}
+        posterior.state = None
+        return super()._attributes(bijection, names, fitted, posterior)
+
+    def _check_stream(self):
+        if self.subspace is not None:
+            raise ValueError(
+                f"partial_fit trains whole networks, and would leave the plane of "
+                f"subspace={self.subspace!r}: use fit, or subspace=None."
+            )
+        if self.early_stopping:
+            raise ValueError(
+                "partial_fit trains for one epoch, which early_stopping=True cannot shorten: use "
+                "fit, or early_stopping=False."
+            )
+
+    def _go_on(self, make_target, sample_weight, scaling):
+        """One epoch of the networks on further rows; nothing changes if it fails."""
+        weight = getattr(self, "_stream_weight", 0.0) + float(sample_weight.sum())
+        target = make_target(prior_share=float(sample_weight.sum()) / weight)
+        networks = getattr(self, "_networks", None)
+        if networks is None:
+            networks = untrained(target, self.n_networks, as_generator(self.random_state))
+        with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+            kept, noise = epoch_of_stream(
+                target,
+                networks,
+                getattr(self, "_stream_noise", None),
+                self.batch_size,
+                self.learning_rate_init,
+                make_map(self.n_jobs),
+            )
+        kept.report()
+        n_iter = getattr(self, "n_iter_", 0) + 1
+        posterior = ParticlePosterior(
+            kept.particles, names=target.names, n_iter=n_iter, diagnostics=kept.counts
+        )
+        vars(self).update(
+            posterior_=posterior,
+            n_iter_=n_iter,
+            inference_=Ensemble(self.n_networks),
+            _networks=_without_rows(kept.states),
+            _network=target.network,
+            _scaling=scaling,
+            _stream_weight=weight,
+            _stream_noise=noise,
+        )
+        return self
+
+    def _outputs(self, X, theta):
+        return self._network.outputs(theta, self._scaling.features(X, self._network.dtype))
+
+    def _find_scaling(self, X, sample_weight, y=None):
+        if not self.standardize:
+            _warn_of_scale("X", X, sample_weight)
+            if y is not None:
+                _warn_of_scale("y", y, sample_weight)
+            return _Scaling()
+        dense = X.toarray() if sparse.issparse(X) else X
+        scaling = _Scaling(*location_and_scale(dense, sample_weight))
+        if y is not None:
+            scaling.y_center, scaling.y_scale = location_and_scale(y, sample_weight)
+        return scaling
+
+    def _prepared(self, X, y, sample_weight):
+        """Rows to train on: for full batches equal ones are merged.
+
+        Then a weight and as many repetitions, in any order, are the same data to the last bit.
+        """
+        if self.batch_size is not None:
+            return X, y, sample_weight
+        X = X.toarray() if sparse.issparse(X) else X
+        rows = np.column_stack([X, y.reshape(len(y), -1)])
+        rows, inverse = np.unique(rows, axis=0, return_inverse=True)
+        weights = np.bincount(inverse.ravel(), sample_weight)
+        p = X.shape[1]
+        return rows[:, :p], rows[:, p:].reshape(len(rows), *y.shape[1:]), weights
+
+
+def _without_rows(networks):
+    """What training goes on from."""
+    none = np.array([], dtype=np.int64)
+    return [
+        replace(state, rows=none, held_out=none, best=None, waiting=0, start=None)
+        for state in networks
+    ]
