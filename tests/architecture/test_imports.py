@@ -149,6 +149,7 @@ ROWS = {
         *ENGINE,
         "skstein._parallel",
         "skstein._random",
+        "skstein.targets.folded",
         "skstein.targets.minibatch",
     ),
     "skstein.inference.staged": (
