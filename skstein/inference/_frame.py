@@ -20,9 +20,9 @@ from ._modes import other_modes
 
 START_ELSEWHERE = "If another mode is the main one, start the search from there (initial=)."
 _SCALE = "Scale the features or use a tighter prior."
-# Standard deviations of few groups lean less than that, and chains still take three times as long.
-_SHIFT_OF_OWN = 0.5 * SHIFT
-_LEANING = 0.1  # the shift from which a coordinate is straightened where one has to be
+# A single coordinate that leans so much, as a deviation of few groups does, makes chains three
+# times as long; and then those that lean less hold them up next.
+_HINDRANCE, _LEANING = 0.25, 0.1
 MAX_ROUNDING = 0.1  # of the log density: engines tell particles apart by differences of about 1
 
 
@@ -96,14 +96,12 @@ def find_frame(target):
         return plain
     try:
         scanned = inner.scanned(surrogate) if supports(inner, "scanned") else inner
-        least = SHIFT if outer is None else _SHIFT_OF_OWN
         shifts = np.abs(line_shifts(scanned, laplace))
-        one_sided = np.flatnonzero(shifts > least)
+        one_sided = np.flatnonzero(shifts > SHIFT)
         if supports(target, "straightened"):
             straight = target.straightened(surrogate)
             return replace(plain, bijection=straight or gaussian, one_sided=one_sided)
-        if len(one_sided):
-            # Those that lean a little are then what holds up chains.
+        if shifts.max() > _HINDRANCE:
             leaning = np.flatnonzero(shifts > _LEANING)
             bijection = OneSided(scanned, laplace, leaning, surrogate).bijection
             bijection = bijection if outer is None else Chain(outer, bijection)

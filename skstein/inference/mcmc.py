@@ -164,7 +164,8 @@ class MCMC(Engine):
         most = max(self.n_draws, self.max_draws)
 
         def make_posterior():
-            return self._posterior(state, target, self._diagnosed(state, target)[1])
+            error = self._errors(state, target)
+            return self._posterior(state, target, self._diagnosed(state, error)[1])
 
         rounds = Rounds(state.n_iter + most, make_posterior, callback, state.history)
         done, more = 0, self.n_draws
@@ -180,9 +181,12 @@ class MCMC(Engine):
                 numbers["acceptance"] = np.mean([result[3] for result in results])
                 if rounds.end(state.n_iter, **numbers):
                     break
-            diagnostics, problems = self._diagnosed(state, target)
-            wanted = self._wanted(state, diagnostics, problems)
-            more = 0 if rounds.stopped else min(wanted, most - done)
+            left = 0 if rounds.stopped else most - done
+            error = self._errors(state, target)
+            more = min(self._wanted(state, error), left)
+            if not more:
+                diagnostics, problems = self._diagnosed(state, error)
+                more = min(self._whole_rounds(self.n_draws), left) if problems else 0
         posterior = self._posterior(state, target, problems)
         posterior.state = state
         posterior.chains = kept_chains(state.chained()[0])
@@ -261,31 +265,38 @@ class MCMC(Engine):
 
     _kept_fixed: tuple[str, ...] = ("sampler", "n_chains", "batch_size", "whiten", "one_sided")
 
-    def _wanted(self, state, diagnostics, problems):
-        """How many more draws of each chain it takes; 0 if there are enough."""
-        if not diagnostics:
-            return 0
-        lacking = diagnostics["mcse"].max() / self.max_mcse
-        if lacking > 1.0:
-            # Errors fall with the root of the number of draws.
-            guess = int(min((lacking**2 - 1.0) * state.n_draws, self.max_draws))
-            wanted = max(guess, self.n_draws // 3)
-        else:
-            wanted = self.n_draws if problems else 0
-        return -(-wanted // self._round) * self._round  # whole rounds
+    def _errors(self, state, target):
+        """Monte-Carlo error by coordinate, in the measure of means.
 
-    def _diagnosed(self, state, target):
+        None from too few draws, and of chains that each stay in a mode.
+        """
+        if state.n_draws < _ENOUGH_DRAWS or not declared(self._sampler(), "global_moves"):
+            return None
+        draws, scores = state.chained()
+        error = monte_carlo_errors(draws, None if target.stochastic else scores)
+        return np.maximum(error.mean, error.quantile / _OUTER)
+
+    def _wanted(self, state, error):
+        """How many more draws of each chain the error calls for."""
+        lacking = 0.0 if error is None else error.max() / self.max_mcse
+        if not lacking > 1.0:
+            return 0
+        # Errors fall with the root of the number of draws.
+        guess = int(min((lacking**2 - 1.0) * state.n_draws, self.max_draws))
+        return self._whole_rounds(max(guess, self.n_draws // 3))
+
+    def _whole_rounds(self, n_draws):
+        return -(-n_draws // self._round) * self._round
+
+    def _diagnosed(self, state, error):
         """R-hat, effective sample size and Monte-Carlo error by coordinate; the problems."""
         if state.n_draws < _ENOUGH_DRAWS:
             few = f"stopped after {state.n_draws} draws of each chain, too few to judge"
             return {}, [few]
-        if not declared(self._sampler(), "global_moves"):
+        if error is None:
             return {}, []
-        draws, scores = state.chained()
+        draws, _ = state.chained()
         rhat, size = split_rhat(draws), np.fmin(ess(draws), ess_tail(draws))
-        error = monte_carlo_errors(draws, None if target.stochastic else scores)
-        # That of quantiles in the measure of means.
-        error = np.maximum(error.mean, error.quantile / _OUTER)
         problems = divergences(state.chains, draws)
         if not rhat.max() <= self.max_rhat:
             problems.append(f"the largest R-hat is above {self.max_rhat}")
