@@ -39,6 +39,8 @@ _LEAST_BATCH, _LARGEST_RATIO = 300, 50
 # Velocities of too long a step are hot: the mean of their squares, 1 in equilibrium, leaves what
 # chance allows. Steps go down fast, and up slowly.
 _CHANCE, _DOWN, _UP = 4.0, 0.7, 1.02
+# What a minibatch of many rows heats are a few directions, which the mean does not tell.
+_HEAT, _SMALL_STEP = 0.3, 0.03
 _LEAST_STEPS = 20  # between Gibbs steps
 _RENEWAL = 5  # Gibbs steps between two metrics
 
@@ -87,7 +89,8 @@ class SGHMC(Sampler):
     ----------
     step_size : float, default=0.1
         The longest step, in units of the metric. A chain takes shorter ones where its velocities
-        say that it is hotter than the posterior.
+        say that it is hotter than the posterior, and on a minibatch of n rows none above 0.03 for
+        which ``step * n / (2 * minibatch)`` is more than 0.3.
     thinning : int, default=500
         Steps of a draw.
     minibatch : int, "auto" or None, default="auto"
@@ -166,7 +169,7 @@ class SGHMC(Sampler):
             until=[0] * m,
             n_gibbs=[0] * m,
             alive=[True] * m,
-            step=[self.step_size] * m,
+            step=[self._longest_step(target.n_rows)] * m,
         )
         for i in range(m):
             chains.velocity[i] = chains.rngs[i].standard_normal(target.n_weights)
@@ -228,7 +231,14 @@ class SGHMC(Sampler):
                 chains.step[i] *= _DOWN
                 chains.velocity[i] = rng.standard_normal(len(velocity))
             else:
-                chains.step[i] = min(self.step_size, _UP * chains.step[i])
+                longest = self._longest_step(target.n_rows)
+                chains.step[i] = min(longest, _UP * chains.step[i])
+
+    def _longest_step(self, n):
+        batch_size = self._resolve_batch_size(n)
+        if batch_size == n:
+            return self.step_size
+        return min(self.step_size, max(_SMALL_STEP, 2.0 * _HEAT * batch_size / n))
 
     def _resolve_batch_size(self, n):
         if self.minibatch is None:
