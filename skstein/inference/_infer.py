@@ -185,7 +185,7 @@ def approximate(target, engine, rng, map, progress, init=None):
             posterior = pilot.calibrated(posterior, working)
         # On rows, an engine that finds its own coordinates knows what it can afford.
         if engine.gaussian or target.n_rows is None:
-            _score(posterior, working, target, most_scored(engine))
+            _score(posterior, working, target, most_scored(engine, target))
         posterior = _bring_back(posterior, coordinates, target.names)
         if not (np.isfinite(posterior.particles).all() and np.isfinite(posterior.weights).all()):
             raise FloatingPointError(

@@ -152,6 +152,7 @@ class LinearTarget(RegressionTarget):
         """
         twin = super().conditional(second_moment)
         if self._gram is not None:
+            twin = copy.copy(twin)
             scale = twin._prior_precision_diagonal(second_moment) ** -0.5
             outcome = outcomes.Normal(_Integrated(self.outcome.extra_prior, self._explained(scale)))
             twin.outcome = outcome
