@@ -21,6 +21,7 @@ from ._check import StartDraws, judge, most_scored
 from ._frame import find_frame
 from ._hold_out import hold_out
 from ._registry import resolve_engine
+from ._surrogate import correct, surrogate_of
 from ._tails import follow_tails
 from .base import Engine
 
@@ -167,6 +168,7 @@ def approximate(target, engine, rng, map, progress, init=None):
         if engine.early_stopping:
             state = None if previous is None else previous.state
             target, held_out = hold_out(target, engine.validation_fraction, rng, state)
+        exact, target = target, surrogate_of(target, engine)
         frame = find_frame(target) if engine.gaussian and supports(target, "score") else None
         pilot, near = None, engine.stays_near_start(target)
         if frame is not None and engine.curved and engine.whiten and engine.one_sided:
@@ -203,6 +205,8 @@ def approximate(target, engine, rng, map, progress, init=None):
             if near and (init is None or previous is not None):
                 start = StartDraws(working, rng.spawn(1)[0])
             judge(posterior, target, engine, frame, start, pilot)
+        if target is not exact:
+            correct(posterior, exact, target, name)
     return posterior
 
 
@@ -286,7 +290,7 @@ def _equally_weighted(posterior):
 def _require_same_density(previous, target):
     """Refuse to go on from particles of another density; a few values show it."""
     probe = previous._probe
-    if previous.log_densities is not None:
+    if probe is None and previous.log_densities is not None:
         probe = Probe(previous.particles[:FEW], previous.log_densities[:FEW])
     if probe is None or probe.matches(target.log_density):
         return

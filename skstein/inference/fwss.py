@@ -24,6 +24,7 @@ from .base import (
     BATCH_SIZE,
     COORDINATES,
     N_PARTICLES,
+    SURROGATE,
     Engine,
     Rounds,
     automatic,
@@ -84,6 +85,10 @@ class FWSS(Engine):
         Rows for the score of the particle that moves, with a control variate where its search
         begins, at which its score uses all rows; all rows by default. The frozen particles' scores
         always use all rows, once each.
+    surrogate : int or "auto", default=None
+        Rows that stand for all of very many, with the rest to the second order about the mode; as
+        many as the error asks for, for "auto". The exact density corrects the particles
+        (:doc:`/large_data`).
     whiten, one_sided : bool, default=True
         Work in whitened coordinates, with one-sided coordinates straightened.
 
@@ -114,6 +119,7 @@ class FWSS(Engine):
         "tol": [None, Interval(Real, 0, None, closed="neither")],
         "n_blocks": [Interval(Integral, 1, None, closed="left")],
         "batch_size": BATCH_SIZE,
+        "surrogate": SURROGATE,
         **COORDINATES,
     }
 
@@ -131,6 +137,7 @@ class FWSS(Engine):
     tol: float | None = None
     n_blocks: int = 1
     batch_size: int | None = None
+    surrogate: int | str | None = None
     whiten: bool = True
     one_sided: bool = True
 

@@ -20,6 +20,7 @@ from .newton import Laplace, laplace_approximation
 from .one_sided import OneSided, line_shifts
 from .smoothed_path import FactorizedTarget, SmoothedTarget
 from .stochastic_volatility import StochasticVolatilityTarget
+from .surrogate import Surrogate
 from .transformed import Transformed, Whitened
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "SmoothedTarget",
     "SoftmaxTarget",
     "StochasticVolatilityTarget",
+    "Surrogate",
     "Target",
     "Transformed",
     "Whitened",

@@ -121,10 +121,12 @@ class RegressionTarget(Target):
             names = tuple(f"{name}[{label}]" for label in self.class_names for name in names)
         return names + tuple(self.outcome.extra)
 
-    def take(self, rows):
-        """The same regression on some of the rows, an index array."""
+    def take(self, rows, multiplier=None):
+        """The same regression on some of the rows, an index array, their weights multiplied."""
         twin = copy.copy(self)
         twin.design, twin.y, twin.weights = self.design.take(rows), self.y[rows], self.weights[rows]
+        if multiplier is not None:
+            twin.weights, twin._weighted = twin.weights * multiplier, True
         twin.offset = None if self.offset is None else self.offset[rows]
         twin.n_rows = len(twin.y)
         return twin

@@ -78,9 +78,9 @@ class LinearTarget(RegressionTarget):
         self.factorized = bool(factorized)
         self._sum_up()
 
-    def take(self, rows):
-        """The same regression on some of the rows, an index array."""
-        twin = super().take(rows)
+    def take(self, rows, multiplier=None):
+        """The same regression on some of the rows, an index array, their weights multiplied."""
+        twin = super().take(rows, multiplier)
         twin._sum_up()
         return twin
 
@@ -98,6 +98,10 @@ class LinearTarget(RegressionTarget):
         self._center = self._ridge_solution()
         _, rss, moment = self._sums(self._center[None], None)
         self._rss, self._moment = rss[0], moment[0]
+
+    @property
+    def sufficient(self):
+        return self._gram is not None
 
     @property
     def factors(self):
