@@ -69,12 +69,11 @@ def correct(posterior, target, surrogate, name):
     # What a warm start compares with.
     posterior._probe = Probe.of(surrogate.log_density, theta)
     few = np.linspace(0, len(theta) - 1, affordable(target, len(theta))).round().astype(int)
-    ratio = np.full(len(theta), np.nan)
-    ratio[few] = _log_ratio(target, surrogate, theta[few])
-    error, k = np.std(ratio[few]), np.nan
+    ratio, k = _log_ratio(target, surrogate, theta[few]), np.nan
+    error = np.std(ratio)
     if not error <= NEGLIGIBLE:
-        rest = np.flatnonzero(np.isnan(ratio))
-        ratio[rest] = _log_ratio(target, surrogate, theta[rest])
+        if len(few) < len(theta):
+            ratio = _log_ratio(target, surrogate, theta)
         log_weights, k = pareto_smoothed((ratio + np.log(posterior.weights))[None])
         weights, k = np.exp(log_weights[0]), float(k[0])
         posterior.weights = weights / weights.sum()

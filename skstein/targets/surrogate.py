@@ -32,7 +32,8 @@ _ERROR = 0.03  # of the log density, in nats, that "auto" allows
 _LEAST_ROWS = 1000
 _MOST_ROWS = 0.5  # of all; with more there is nothing to gain
 _N_DIRECTIONS = 12
-_SPARE = 0.3  # of the median remainder, added to each: directions were few
+_FAR = 10.0  # standard deviations from the center
+_LEAST_SHARE = 0.2  # of the mean share: far out, where no draw went, no row must stand for too many
 _MUCH = 10**7  # rows times coordinates from which chains on all rows take minutes
 
 
@@ -71,7 +72,11 @@ class Surrogate(Wrapper):
         at = self.center[None]
         all_rows, some = target.log_density_and_score(at), few.log_density_and_score(at)
         self._value, self._slope = (a[0] - b[0] for a, b in zip(all_rows, some, strict=True))
-        self._curvature = hessian - few.hessian(self.center)
+        # In the axes of the difference of the Hessians, in standard deviations.
+        white = np.linalg.cholesky(hessian)
+        part = np.linalg.solve(white, few.hessian(self.center))
+        size, axes = np.linalg.eigh(np.eye(self.dim) - np.linalg.solve(white, part.T))
+        self._curvature, self._axes = size, white @ axes
 
     @property
     def initial(self):
@@ -104,9 +109,13 @@ class Surrogate(Wrapper):
     def _rest(self, theta):
         """Of the rows left out, log likelihood (m,) and its score (m, dim)."""
         shift = theta - self.center
-        pulled = shift @ self._curvature
-        value = self._value + shift @ self._slope - 0.5 * np.einsum("ij,ij->i", shift, pulled)
-        return value, self._slope - pulled
+        along = shift @ self._axes
+        # A parabola that opens upwards would in the end outgrow what the subset falls by.
+        bounded = np.where(self._curvature < 0.0, np.clip(along, -_FAR, _FAR), along)
+        pulled = bounded * self._curvature
+        value = self._value + shift @ self._slope
+        value -= 0.5 * np.einsum("ij,ij->i", pulled, 2.0 * along - bounded)
+        return value, self._slope - pulled @ self._axes.T
 
     def log_likelihood(self, theta, rows=None):
         return self.target.log_likelihood(theta) + self._rest(theta)[0]
@@ -124,7 +133,9 @@ class Surrogate(Wrapper):
 
     def hessian(self, theta):
         """Negative Hessian of the log density, (dim, dim)."""
-        return self.target.hessian(theta) + self._curvature
+        far = np.abs((theta - self.center) @ self._axes) > _FAR
+        size = np.where(far & (self._curvature < 0.0), 0.0, self._curvature)
+        return self.target.hessian(theta) + (self._axes * size) @ self._axes.T
 
 
 def lacking(target):
@@ -164,10 +175,11 @@ def chosen_rows(target, laplace, n_rows="auto"):
     # The same rows for any seed: what a warm start goes on with must not change.
     rng = np.random.default_rng(0)
     remainder = remainders(target, laplace.bijection, rng)
-    size = remainder + _SPARE * np.median(remainder) + np.finfo(float).tiny
+    size = remainder + np.finfo(float).tiny
 
     def shares(factor):
-        return np.minimum(factor * size, 1.0)
+        share = np.minimum(factor * size, 1.0)
+        return np.maximum(share, _LEAST_SHARE * share.mean())
 
     def enough(share):
         if n_rows == "auto":
@@ -175,12 +187,10 @@ def chosen_rows(target, laplace, n_rows="auto"):
             return error <= _ERROR and share.sum() >= min(_LEAST_ROWS, len(size))
         return share.sum() >= min(n_rows, len(size))
 
-    low, high = 0.0, 1.0 / size.min()
-    for _ in range(60):
-        middle = np.sqrt(low * high) if low else high * 1e-3
+    low, high = 0.1 / size.max(), 1.0 / size.min()
+    while high > 1.01 * low:
+        middle = np.sqrt(low * high)
         low, high = (low, middle) if enough(shares(middle)) else (middle, high)
-        if low and high < 1.01 * low:
-            break
     share = shares(high)
     if n_rows == "auto" and share.sum() > _MOST_ROWS * len(size):
         share = np.ones(len(size))

@@ -228,6 +228,7 @@ ROWS = {
     "skstein.model_comparison": (
         "sklearn.utils",
         "skstein._containers",
+        "skstein._pareto",
         "skstein._validation",
         "skstein.predictive",
     ),
