@@ -52,7 +52,8 @@ _CHEAP_UP_TO = 10_000  # rows up to which a density is cheap: more draws then se
 
 def affordable(target, most=MAX_PARTICLES):
     """Of how many particles a check may ask the log density: ``most``, or few on very many rows."""
-    return min(most, max(_MOST_TERMS // max(target.n_rows or 0, 1), FEW_PARTICLES))
+    n_rows = 0 if getattr(target, "sufficient", False) else target.n_rows or 0
+    return min(most, max(_MOST_TERMS // max(n_rows, 1), FEW_PARTICLES))
 
 
 def most_scored(engine, target):

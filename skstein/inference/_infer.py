@@ -312,6 +312,13 @@ def _wrap(target, engine: Engine, frame) -> tuple[Bijection | None, WorkingTarge
     if engine.batch_size is not None and engine.minibatch == "control-variate":
         if frame is None:
             raise ValueError("batch_size needs the mode of the density, which was not found.")
+        if len(frame.one_sided) and engine.lost_beside_walls:
+            names = ", ".join(np.array(target.names)[frame.one_sided])
+            raise ValueError(
+                f"batch_size does not work with {engine.name} where the posterior is one-sided, as "
+                f"in {names}: most minibatches hold none of the few rows that bound it; use "
+                'surrogate="auto" with sampler="hmc", or a tighter prior.'
+            )
         target = ControlVariate(target, frame.mode, engine.batch_size, engine.control_variate)
     if not engine.gaussian:
         return None, target

@@ -59,6 +59,8 @@ class Engine(BaseEstimator):
         leaves it to the engine to draw rows; None refuses a ``batch_size``.
     control_variate : {1, 2}
         Its order.
+    lost_beside_walls : bool
+        Whether minibatches take it far from the posterior where coordinates are one-sided.
     surrogate : int, "auto" or None
         Rows of a `Surrogate` that the engine is given in place of the target; `infer` corrects the
         particles.
@@ -90,6 +92,7 @@ class Engine(BaseEstimator):
     batch_size: int | str | None = None
     minibatch: Any = "control-variate"
     control_variate: int = 1
+    lost_beside_walls: bool = False
     surrogate: int | str | None = None
     early_stopping: bool = False
     validation_fraction: float | None = 0.1

@@ -142,6 +142,11 @@ class MCMC(Engine):
     def minibatch(self):
         return "control-variate" if declared(self._sampler(), "noisy_scores") else None
 
+    @property
+    def lost_beside_walls(self):
+        # Nothing rejects a step that a minibatch without the few rows of a wall has led into it.
+        return self.minibatch is not None
+
     def _sampler(self):
         return SAMPLERS[self.sampler]() if isinstance(self.sampler, str) else self.sampler
 
