@@ -101,9 +101,9 @@ class PMFVB(Engine):
     n_iter_no_change : int, default=20
         Iterations without a better validation score after which the run stops.
     n_points : int or None, default=1000
-        How many of the pooled particles are kept, evenly chosen; None for all. With one block on
-        all rows they are moved to have the mean and covariance of the pool, whose error control
-        variates reduce.
+        How many of the pooled particles are kept, evenly chosen; None for all. With one block they
+        are moved to have the mean and covariance of the pool, whose error control variates reduce
+        where scores are of all rows.
     batch_size : int, default=None
         Rows for each score, with a control variate at the mode; all rows by default.
     surrogate : int or "auto", default=None
@@ -287,7 +287,7 @@ class PMFVB(Engine):
             many = self.n_points is not None and self.n_points < len(pool)
             posterior = pool.thin(self.n_points) if many else pool
             posterior.n_iter = iteration
-            if one_block and exact and not self.early_stopping and not rule.problems():
+            if one_block and not self.early_stopping and not rule.problems():
                 moved = moved_to_moments(posterior.particles, target, pool.particles, pool.scores)
                 if moved is not None:
                     return ParticlePosterior(moved, n_iter=iteration)
