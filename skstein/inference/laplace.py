@@ -83,12 +83,10 @@ class LaplaceDraws(Engine):
         weights /= weights.sum()
         fraction = 1.0 / np.sum(weights**2) / few
         mean = weights @ z
-        # What one draw of a pair does to the mean the other undoes, but for their weights.
-        pairs = np.add.reduceat(weights[:, None] * (z - mean), np.arange(0, few, 2))
-        worst = _largest_certain(np.abs(mean), np.sqrt(np.sum(pairs**2, axis=0)))
+        worst = _largest_certain(np.abs(mean), _error(weights, z - mean))
         square = (z - mean) ** 2
         variance = weights @ square
-        error = np.sqrt(weights**2 @ (square - variance) ** 2) / (2.0 * variance)
+        error = _error(weights, square - variance) / (2.0 * variance)
         stretch = np.expm1(_largest_certain(np.abs(0.5 * np.log(variance)), error))
         problems = []
         if fraction < self.min_ess:
@@ -118,6 +116,16 @@ class LaplaceDraws(Engine):
         if callback is not None:
             callback(1, 1, lambda: posterior, {"importance_ess": fraction})
         return posterior
+
+
+def _error(weights, values):
+    """Standard errors (dim,) of weighted sums of values (m, dim) of pairs.
+
+    What one draw of a pair does to a mean the other undoes, but for their weights; what it does to
+    a variance it does again.
+    """
+    pairs = np.add.reduceat(weights[:, None] * values, np.arange(0, len(values), 2))
+    return np.sqrt(np.sum(pairs**2, axis=0))
 
 
 def _largest_certain(size, error):
