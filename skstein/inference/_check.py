@@ -46,12 +46,19 @@ _RADII = np.linspace(-np.log(4.0), np.log(4.0), 16)  # logarithms, in units of t
 _FINE = np.linspace(_RADII[0], _RADII[-1], 151)
 _LEVELS = np.array([0.1, 0.5, 0.9])
 _COMPARED_UP_TO = 10  # coordinates, beyond which the error of importance weights is not known
+_MOST_TERMS = 5 * 10**7  # rows times particles; more would cost as much as some engines do
 _CHEAP_UP_TO = 10_000  # rows up to which a density is cheap: more draws then see smaller errors
 
 
-def most_scored(engine):
+def affordable(target, most=MAX_PARTICLES):
+    """Of how many particles a check may ask the log density: ``most``, or few on very many rows."""
+    n_rows = 0 if getattr(target, "sufficient", False) else target.n_rows or 0
+    return min(most, max(_MOST_TERMS // max(n_rows, 1), FEW_PARTICLES))
+
+
+def most_scored(engine, target):
     """How many particles are scored on all rows; after minibatches that is most of a fit's cost."""
-    return MAX_PARTICLES if engine.batch_size is None else FEW_PARTICLES
+    return affordable(target) if engine.batch_size is None else FEW_PARTICLES
 
 
 def judge(posterior, target, engine, frame, start, pilot=None):
@@ -76,7 +83,7 @@ def judge(posterior, target, engine, frame, start, pilot=None):
         With all reasons.
     """
     names = np.array(target.names)
-    most = most_scored(engine)
+    most = most_scored(engine, target)
     many = posterior.scores is None and len(posterior) > most
     subset = posterior.thin(most) if many else posterior
     scores = target.score(subset.particles) if subset.scores is None else subset.scores
@@ -168,7 +175,8 @@ class StartDraws:
         In the engine's coordinates.
     rng : numpy.random.Generator
     m : int, default=None
-        Number of draws: by default 1000, or 4000 where they are compared and rows are few.
+        Number of draws: by default 1000, or 4000 where they are compared and rows are few, and
+        fewer on very many rows.
 
     Attributes
     ----------
@@ -189,7 +197,7 @@ class StartDraws:
         dim = target.dim
         if m is None:
             many = dim <= _COMPARED_UP_TO and (target.n_rows or 0) <= _CHEAP_UP_TO
-            m = 4 * MAX_PARTICLES if many else MAX_PARTICLES
+            m = 4 * MAX_PARTICLES if many else affordable(target)
         n_normal = m // 2 if dim <= _COMPARED_UP_TO else m
         z = rng.standard_normal((m, dim))
         z[n_normal:] = rng.standard_cauchy((m - n_normal, dim))

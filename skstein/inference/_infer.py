@@ -21,6 +21,7 @@ from ._check import StartDraws, judge, most_scored
 from ._frame import find_frame
 from ._hold_out import hold_out
 from ._registry import resolve_engine
+from ._surrogate import correct, surrogate_of
 from ._tails import follow_tails
 from .base import Engine
 
@@ -173,6 +174,7 @@ def approximate(target, engine, rng, map, progress, init=None):
         if engine.early_stopping:
             state = None if previous is None else previous.state
             target, held_out = hold_out(target, engine.validation_fraction, rng, state)
+        exact, target = target, surrogate_of(target, engine)
         frame = find_frame(target) if engine.gaussian and supports(target, "score") else None
         pilot, near = None, engine.stays_near_start(target)
         if frame is not None and engine.curved and engine.whiten and engine.one_sided:
@@ -191,7 +193,7 @@ def approximate(target, engine, rng, map, progress, init=None):
             posterior = pilot.calibrated(posterior, working)
         # On rows, an engine that finds its own coordinates knows what it can afford.
         if engine.gaussian or target.n_rows is None:
-            _score(posterior, working, target, most_scored(engine))
+            _score(posterior, working, target, most_scored(engine, target))
         posterior = _bring_back(posterior, coordinates, target.names)
         if not (np.isfinite(posterior.particles).all() and np.isfinite(posterior.weights).all()):
             raise FloatingPointError(
@@ -209,6 +211,8 @@ def approximate(target, engine, rng, map, progress, init=None):
             if near and (init is None or previous is not None):
                 start = StartDraws(working, rng.spawn(1)[0])
             judge(posterior, target, engine, frame, start, pilot)
+        if target is not exact:
+            correct(posterior, exact, target, name)
     return posterior
 
 
@@ -292,7 +296,7 @@ def _equally_weighted(posterior):
 def _require_same_density(previous, target):
     """Refuse to go on from particles of another density; a few values show it."""
     probe = previous._probe
-    if previous.log_densities is not None:
+    if probe is None and previous.log_densities is not None:
         probe = Probe(previous.particles[:FEW], previous.log_densities[:FEW])
     if probe is None or probe.matches(target.log_density):
         return
@@ -314,6 +318,13 @@ def _wrap(target, engine: Engine, frame) -> tuple[Bijection | None, WorkingTarge
     if engine.batch_size is not None and engine.minibatch == "control-variate":
         if frame is None:
             raise ValueError("batch_size needs the mode of the density, which was not found.")
+        if len(frame.one_sided) and engine.lost_beside_walls:
+            names = ", ".join(np.array(target.names)[frame.one_sided])
+            raise ValueError(
+                f"batch_size does not work with {engine.name} where the posterior is one-sided, as "
+                f"in {names}: most minibatches hold none of the few rows that bound it; use "
+                'surrogate="auto" with sampler="hmc", or a tighter prior.'
+            )
         target = ControlVariate(target, frame.mode, engine.batch_size, engine.control_variate)
     if not engine.gaussian:
         return None, target

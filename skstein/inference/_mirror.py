@@ -32,6 +32,11 @@ class WeightedParticles:
         Share of the particles that the effective sample size may fall to before that.
     draws : callable, default=grouped_draws
         ``draws(theta, weights, n_draws, rng)``, the estimate's draws and density.
+
+    Attributes
+    ----------
+    memory : Memory or None
+        Of the rows of a stream.
     """
 
     def __init__(self, theta, log_q, resampled, *, min_ess=0.7, draws=grouped_draws):
@@ -39,6 +44,7 @@ class WeightedParticles:
         self.min_ess, self.draws = min_ess, draws
         self.log_weights = _equal(len(theta))
         self.n_particles = len(theta)  # of later draws
+        self.memory = None
         self.n_resampled = 0
 
     @property

@@ -6,7 +6,8 @@ neither the density of the kernel estimate nor rows of the past,
     log q' = log p + (n' / n) (1 - b / n') (log q - log p) + (b / n') (n' / b) l = log q + l,
 
 for b new rows with log likelihood l and n' = n + b. What is off is the sampling error of the draws
-between chunks, which two halves of the particles that evolve on their own make visible.
+between chunks, which two halves of the particles that evolve on their own make visible. It does not
+add up where the rows so far are remembered by a quadratic (`_memory.py`).
 
 When all rows have been seen, another pass over them adds up the log likelihood of particles that
 stay where they are. At its end they are weighted by the posterior over the density that they were
@@ -15,18 +16,21 @@ drawn from: what is left is the error of importance sampling.
 
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from .._probe import Probe
 from ..posterior import ParticlePosterior
-from ._kde import defensive_draws
+from ._kde import KernelDensity, defensive_draws
+from ._memory import Memory
 from ._mirror import LEAST_ESS, MAX_PIECES, WeightedParticles, bayes_step
 
 # Bayes' rule does not correct for the kernels, so that small changes between draws pay.
 _MIN_ESS = 0.9
 _MAX_ERROR = 0.25  # of the mean, in standard deviations, above which to complain
 N_PARTS = 2
+_FAR = 4.0  # standard deviations in each coordinate, by which rows may move a posterior
 
 
 @dataclass
@@ -107,13 +111,14 @@ class Stream:
             state=self,
         )
 
-    def take(self, log_likelihood, n_particles, min_ess, draws):
-        """Bayes' rule for new rows.
+    def take(self, log_likelihood, log_prior, n_particles, min_ess, draws):
+        """Bayes' rule for new rows, which also go into the memory of each half.
 
         Parameters
         ----------
         log_likelihood : callable
             ``log_likelihood(theta) -> (m,)`` of the new rows.
+        log_prior : callable or None
         n_particles : int
             Of both halves together, from the next draws on.
         min_ess : float
@@ -122,15 +127,20 @@ class Stream:
         """
         if len(self.parts) == 1:
             self.parts = self.parts[0].halves()
-        pieces = []
+        pieces, parts = [], []
         for odd, part in enumerate(self.parts):
             part.resampled, part.draws = True, draws
             part.min_ess = max(min_ess, _MIN_ESS)
             part.n_particles = (n_particles + odd) // N_PARTS
-            pieces.append(bayes_step(part, log_likelihood, self.rng))
+            asked = _Asked(log_likelihood)
+            recalled = _recalled(part, asked, log_prior, self.rng)
+            if recalled is None:
+                pieces.append(bayes_step(part, asked, self.rng))
+            parts.append(recalled or part)
+        self.parts = tuple(parts)
         error = self.mc_error()
         self.problems = []
-        if max(pieces) == MAX_PIECES:
+        if MAX_PIECES in pieces:
             self.problems.append(f"the rows were not taken in after {MAX_PIECES} pieces")
         if error > _MAX_ERROR:
             self.problems.append(
@@ -163,6 +173,7 @@ class Stream:
             # Half way to the posterior is nearer to it than one particle.
             again.flatten(LEAST_ESS * len(again.theta))
             again.n_resampled = self.parts[0].n_resampled + 1
+            again.memory = Memory.of(again.theta, self.log_likelihood)
             self.parts, self.again, self.log_likelihood, self.power = (again,), None, None, 1.0
 
     def count(self, n_rows):
@@ -177,3 +188,47 @@ class Stream:
         }
         before = self.history or dict.fromkeys(numbers, ())  # a run that stopped at once has none
         self.history = {key: np.append(before[key], value) for key, value in numbers.items()}
+
+
+class _Asked:
+    """A log likelihood that is not computed twice at the same particles."""
+
+    def __init__(self, log_likelihood):
+        self._log_likelihood, self._theta = log_likelihood, None
+
+    def __call__(self, theta):
+        if theta is not self._theta:
+            self._theta, self._values = theta, self._log_likelihood(theta)
+        return self._values
+
+
+def _recalled(part, log_likelihood, log_prior, rng):
+    """Particles drawn and weighted by what a part remembers, new rows included.
+
+    None where that is not to be trusted.
+    """
+    if part.memory is None or log_prior is None:
+        return None
+    theta, before = part.theta, part.memory
+    new, prior = (Memory.of(theta, of(theta)) for of in (log_likelihood, log_prior))
+    part.memory = None if new is None else before + new
+    found = None if part.memory is None or prior is None else (part.memory + prior).gaussian()
+    if found is None:
+        return None
+    mean, covariance = part.moments()
+    shift = found[0] - mean
+    if not shift @ np.linalg.lstsq(covariance, shift)[0] < _FAR**2 * len(mean):
+        part.memory = None  # where the posterior has gone to nothing was fitted
+        return None
+    part = copy(part)
+    part.replace(partial(_normal_draws, *found), part.n_particles, rng)
+    few = part.weigh(log_prior(part.theta) + part.memory(part.theta))
+    return None if few else part
+
+
+def _normal_draws(mean, factor, theta, weights, n_draws, rng):
+    """Draws of a normal, in pairs about its mean; as of `grouped_draws`."""
+    half = rng.standard_normal((-(-n_draws // 2), len(mean)))
+    draws = np.concatenate([half, -half])[:n_draws]
+    density = KernelDensity([(np.zeros(1), mean[None], factor)])
+    return mean + draws @ factor.T, density

@@ -22,6 +22,7 @@ _OUTER = np.array([0.05, 0.95])
 _DRAWS_A_COORDINATE = 4  # fewer do not tell a covariance
 _LEAST_POINTS = 50  # whose quantiles follow their moments
 _MAX_KURTOSIS = 8.0  # of a normal density it is 3, of a t of five degrees of freedom 9
+_FEW = 100
 _TINY = np.finfo(float).tiny
 _STEP = 0.025  # in probability, over which the density at a quantile is taken
 
@@ -111,7 +112,9 @@ def moved_to_moments(points, target, draws, scores):
             moved = mean + (points - points.mean(axis=0)) * (spread / points.std(axis=0))
     except np.linalg.LinAlgError:
         return None
-    return moved if np.isfinite(target.log_density(moved)).all() else None
+    # After minibatches a few have to do, which are asked on all rows.
+    asked = moved[:: -(-len(moved) // _FEW)] if target.stochastic else moved
+    return moved if np.isfinite(target.log_density(asked)).all() else None
 
 
 def _moments(draws, scores):

@@ -22,6 +22,7 @@ _LONGEST_CHAINS = 2**20  # numbers; 8 MB
 N_PARTICLES = [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")]
 COORDINATES = {"whiten": ["boolean"], "one_sided": ["boolean"]}
 BATCH_SIZE = [None, Interval(Integral, 1, None, closed="left")]
+SURROGATE = [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]
 
 
 class Engine(BaseEstimator):
@@ -58,6 +59,11 @@ class Engine(BaseEstimator):
         leaves it to the engine to draw rows; None refuses a ``batch_size``.
     control_variate : {1, 2}
         Its order.
+    lost_beside_walls : bool
+        Whether minibatches take it far from the posterior where coordinates are one-sided.
+    surrogate : int, "auto" or None
+        Rows of a `Surrogate` that the engine is given in place of the target; `infer` corrects the
+        particles.
     early_stopping : bool
         Whether `infer` sets rows aside, as the target's ``held_out``.
     validation_fraction : float
@@ -86,6 +92,8 @@ class Engine(BaseEstimator):
     batch_size: int | str | None = None
     minibatch: Any = "control-variate"
     control_variate: int = 1
+    lost_beside_walls: bool = False
+    surrogate: int | str | None = None
     early_stopping: bool = False
     validation_fraction: float | None = 0.1
     keeps_factors: bool = False
@@ -121,6 +129,10 @@ class Engine(BaseEstimator):
             )
         if self.batch_size is None:
             return
+        if self.surrogate is not None:
+            raise ValueError(
+                "batch_size and surrogate are two ways to do with few rows: use one of them."
+            )
         if target.n_rows is None:
             raise ValueError("batch_size was given, but the target has no data rows.")
         if self.minibatch is None:

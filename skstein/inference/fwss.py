@@ -24,6 +24,7 @@ from .base import (
     BATCH_SIZE,
     COORDINATES,
     N_PARTICLES,
+    SURROGATE,
     Engine,
     Rounds,
     automatic,
@@ -84,6 +85,10 @@ class FWSS(Engine):
         Rows for the score of the particle that moves, with a control variate where its search
         begins, at which its score uses all rows; all rows by default. The frozen particles' scores
         always use all rows, once each.
+    surrogate : int or "auto", default=None
+        Rows that stand for all of very many, with the rest to the second order about the mode; as
+        many as the error asks for, for "auto". The exact density corrects the particles
+        (:doc:`/large_data`).
     whiten, one_sided : bool, default=True
         Work in whitened coordinates, with one-sided coordinates straightened.
 
@@ -114,6 +119,7 @@ class FWSS(Engine):
         "tol": [None, Interval(Real, 0, None, closed="neither")],
         "n_blocks": [Interval(Integral, 1, None, closed="left")],
         "batch_size": BATCH_SIZE,
+        "surrogate": SURROGATE,
         **COORDINATES,
     }
 
@@ -131,6 +137,7 @@ class FWSS(Engine):
     tol: float | None = None
     n_blocks: int = 1
     batch_size: int | None = None
+    surrogate: int | str | None = None
     whiten: bool = True
     one_sided: bool = True
 
@@ -160,23 +167,24 @@ class FWSS(Engine):
         starts = self._starts(target, rng, n, init, kept, map)
         kernel = (RBF() + Linear() if self.kernel is None else self.kernel).fixed(starts)
         measure, iteration = SteinMeasure(n, starts), 0
+        cached = self.init == "svgd" and not kept
+        known = target.score(starts) if cached or kept or target.stochastic else None
         for i in range(kept):
-            measure.put(i, starts[i], target.score(starts[i : i + 1])[0])
-        cached = target.score(starts) if self.init == "svgd" and not kept else None
+            measure.put(i, starts[i], known[i])
         total = (n - kept) * (1 + self.n_sweeps) or n * self.n_sweeps
         n_blocks = min(self.n_blocks, target.dim)
         rounds = Rounds(total, measure.posterior, callback)
         for iteration, i in enumerate(self._order(measure, kept, n, rounds.history), start=1):
             new = i == measure.size
             oracle = self._oracle(target, kernel, measure, i)
-            if new and cached is not None:
+            if new and cached:
                 # Algorithm 7: the cached particle where the field is weakest comes first.
-                field = oracle.field(starts[i:], cached[i:])
+                field = oracle.field(starts[i:], known[i:])
                 first = i + np.argmin(np.einsum("ij,ij->i", field, field))
-                starts[[i, first]], cached[[i, first]] = starts[[first, i]], cached[[first, i]]
+                starts[[i, first]], known[[i, first]] = starts[[first, i]], known[[first, i]]
             y = (starts if new else measure.points)[i : i + 1].copy()
             if target.stochastic:
-                oracle.start_from(y, target.score(y) if new else measure.scores[i : i + 1].copy())
+                oracle.start_from(y, (known if new else measure.scores)[i : i + 1].copy())
             n_steps = self.max_iter_oracle if new else self.max_iter_sweep
             if n_blocks == 1:
                 y = oracle.search(y, self.learning_rate, n_steps, rng)

@@ -34,7 +34,9 @@ class KSDThinnedMCMC(MCMC):
         defaults; and from twice as many points as coordinates on the points are moved to have the
         mean and covariance of all draws, whose error control variates reduce. For unmoved draws,
         ``OnlineKSDThinner()``. ``n_points`` is the engine's ``n_particles``.
-    sampler, n_chains, n_draws, max_draws, n_warmup, batch_size, max_mcse, max_rhat, min_ess
+    sampler, n_chains, n_draws, max_draws, n_warmup, batch_size, surrogate
+        As of `MCMC`.
+    max_mcse, max_rhat, min_ess
         As of `MCMC`.
     whiten, one_sided : bool, default=True
         Work in whitened coordinates, with one-sided coordinates straightened.

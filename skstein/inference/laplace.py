@@ -12,6 +12,7 @@ import numpy as np
 
 from .._validation import Interval
 from ..posterior import ParticlePosterior
+from ._check import affordable
 from .base import COORDINATES, N_PARTICLES, Engine
 
 
@@ -68,19 +69,24 @@ class LaplaceDraws(Engine):
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         m = self.n_particles
-        half = rng.standard_normal(((m + 1) // 2, target.dim))
-        z = np.concatenate([half, -half])[:m]
+        z = np.repeat(rng.standard_normal(((m + 1) // 2, target.dim)), 2, axis=0)[:m]
+        z[1::2] *= -1.0
         theta = z if target.start is None else target.start.forward(z)
-        value, scores = target.log_density_and_score(theta)
-        log_weights = value - target.log_start(theta)
+        few = affordable(target, m)
+        z, scores = z[:few], None
+        if few == m:
+            value, scores = target.log_density_and_score(theta)
+        else:
+            value = target.log_density(theta[:few])
+        log_weights = value - target.log_start(theta[:few])
         weights = np.exp(log_weights - log_weights.max())
         weights /= weights.sum()
-        fraction = 1.0 / np.sum(weights**2) / m
+        fraction = 1.0 / np.sum(weights**2) / few
         mean = weights @ z
-        worst = _largest_certain(np.abs(mean), np.sqrt(weights**2 @ z**2))
+        worst = _largest_certain(np.abs(mean), _error(weights, z - mean))
         square = (z - mean) ** 2
         variance = weights @ square
-        error = np.sqrt(weights**2 @ (square - variance) ** 2) / (2.0 * variance)
+        error = _error(weights, square - variance) / (2.0 * variance)
         stretch = np.expm1(_largest_certain(np.abs(0.5 * np.log(variance)), error))
         problems = []
         if fraction < self.min_ess:
@@ -95,7 +101,7 @@ class LaplaceDraws(Engine):
             )
         posterior = ParticlePosterior(
             theta,
-            log_densities=value,
+            log_densities=None if scores is None else value,
             scores=scores,
             diagnostics={
                 "importance_ess": fraction,
@@ -110,6 +116,16 @@ class LaplaceDraws(Engine):
         if callback is not None:
             callback(1, 1, lambda: posterior, {"importance_ess": fraction})
         return posterior
+
+
+def _error(weights, values):
+    """Standard errors (dim,) of weighted sums of values (m, dim) of pairs.
+
+    What one draw of a pair does to a mean the other undoes, but for their weights; what it does to
+    a variance it does again.
+    """
+    pairs = np.add.reduceat(weights[:, None] * values, np.arange(0, len(values), 2))
+    return np.sqrt(np.sum(pairs**2, axis=0))
 
 
 def _largest_certain(size, error):

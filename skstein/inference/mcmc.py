@@ -24,6 +24,7 @@ from .base import (
     BATCH_SIZE,
     COORDINATES,
     N_PARTICLES,
+    SURROGATE,
     Engine,
     History,
     Rounds,
@@ -70,6 +71,10 @@ class MCMC(Engine):
     batch_size : int, default=None
         Rows for each score, with a control variate at the mode, of "sgld" or another sampler with
         ``noisy_scores``.
+    surrogate : int or "auto", default=None
+        Rows that stand for all of very many, with the rest to the second order about the mode; as
+        many as the error asks for, for "auto". The exact density corrects the particles
+        (:doc:`/large_data`).
     max_mcse : float, default=0.03
         Monte-Carlo standard error of a mean, in posterior standard deviations and with control
         variates counted in, at which chains end; that of the 5 and 95 % points may be one and a
@@ -104,6 +109,7 @@ class MCMC(Engine):
         "max_draws": [Interval(Integral, 8, None, closed="left")],
         "n_warmup": [Interval(Integral, 0, None, closed="left")],
         "batch_size": BATCH_SIZE,
+        "surrogate": SURROGATE,
         "max_mcse": [Interval(Real, 0, None, closed="neither")],
         "max_rhat": [Interval(Real, 1, None, closed="neither")],
         "min_ess": [Interval(Real, 0, None, closed="left")],
@@ -118,6 +124,7 @@ class MCMC(Engine):
     max_draws: int = 2400
     n_warmup: int = 100
     batch_size: int | None = None
+    surrogate: int | str | None = None
     max_mcse: float = 0.03
     max_rhat: float = 1.01
     min_ess: int = 400
@@ -134,6 +141,11 @@ class MCMC(Engine):
     @property
     def minibatch(self):
         return "control-variate" if declared(self._sampler(), "noisy_scores") else None
+
+    @property
+    def lost_beside_walls(self):
+        # Nothing rejects a step that a minibatch without the few rows of a wall has led into it.
+        return self.minibatch is not None
 
     def _sampler(self):
         return SAMPLERS[self.sampler]() if isinstance(self.sampler, str) else self.sampler
@@ -263,7 +275,14 @@ class MCMC(Engine):
     def _fixed(self):
         return {name: repr(getattr(self, name)) for name in self._kept_fixed}
 
-    _kept_fixed: tuple[str, ...] = ("sampler", "n_chains", "batch_size", "whiten", "one_sided")
+    _kept_fixed: tuple[str, ...] = (
+        "sampler",
+        "n_chains",
+        "batch_size",
+        "surrogate",
+        "whiten",
+        "one_sided",
+    )
 
     def _errors(self, state, target):
         """Monte-Carlo error by coordinate, in the measure of means.

@@ -35,6 +35,7 @@ from .._validation import HasMethods, Interval, StrOptions
 from ..posterior import ParticlePosterior
 from ..targets import supports
 from ._kde import defensive_draws, grouped_draws, plain_draws
+from ._memory import Memory
 from ._mirror import MAX_PIECES, WeightedParticles, batches, mirror_step
 from ._pcn import pcn_sweeps
 from ._step_sizes import STEP_SIZES
@@ -245,7 +246,12 @@ class PMD(Engine):
                 f'n_particles to {_PER_COORDINATE * dim}, or use init="laplace"'
             )
         n_seen, history = n + target.n_weightless, rounds.history.arrays()
-        prior = Probe.of(target.log_prior, state.theta) if supports(target, "log_prior") else None
+        prior = None
+        if supports(target, "log_prior"):
+            prior, value = Probe.of(target.log_prior, state.theta), log_posterior(state.theta)
+            state.memory = Memory.of(state.theta, value - target.log_prior(state.theta))
+            if n_sweeps:  # which have moved the particles to the posterior
+                state.log_q = value
         parts = (state,)
         stream = Stream(parts, target.bijection, rng, n_seen, t, power, history, problems, prior)
         return stream.posterior(memory=memory)
@@ -290,7 +296,8 @@ class PMD(Engine):
             m, last = self.n_weighted or self.n_particles, n_rows == left
             stream.take_again(log_likelihood, target.log_prior, m, last)
         elif target.n_rows:
-            stream.take(log_likelihood, self.n_particles, self.min_ess, self._draws)
+            log_prior = target.log_prior if supports(target, "log_prior") else None
+            stream.take(log_likelihood, log_prior, self.n_particles, self.min_ess, self._draws)
         stream.count(n_rows)
         return stream.posterior(mc_error=stream.mc_error())
 

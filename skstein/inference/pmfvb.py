@@ -38,6 +38,7 @@ from .base import (
     BATCH_SIZE,
     COORDINATES,
     N_PARTICLES,
+    SURROGATE,
     Engine,
     Rounds,
     draw_rows,
@@ -100,11 +101,15 @@ class PMFVB(Engine):
     n_iter_no_change : int, default=20
         Iterations without a better validation score after which the run stops.
     n_points : int or None, default=1000
-        How many of the pooled particles are kept, evenly chosen; None for all. With one block on
-        all rows they are moved to have the mean and covariance of the pool, whose error control
-        variates reduce.
+        How many of the pooled particles are kept, evenly chosen; None for all. With one block they
+        are moved to have the mean and covariance of the pool, whose error control variates reduce
+        where scores are of all rows.
     batch_size : int, default=None
         Rows for each score, with a control variate at the mode; all rows by default.
+    surrogate : int or "auto", default=None
+        Rows that stand for all of very many, with the rest to the second order about the mode; as
+        many as the error asks for, for "auto". The exact density corrects the particles
+        (:doc:`/large_data`).
     control_variate : {1, 2}, default=1
         Order of the control variate: whether it removes the minibatch's error of the score at the
         mode alone, or of the Hessian there too.
@@ -147,6 +152,7 @@ class PMFVB(Engine):
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "n_points": [None, Interval(Integral, 2, None, closed="left")],
         "batch_size": BATCH_SIZE,
+        "surrogate": SURROGATE,
         "control_variate": [Interval(Integral, 1, 2, closed="both")],
         **COORDINATES,
     }
@@ -168,6 +174,7 @@ class PMFVB(Engine):
     n_iter_no_change: int = 20
     n_points: int | None = 1000
     batch_size: int | None = None
+    surrogate: int | str | None = None
     control_variate: int = 1
     whiten: bool = True
     one_sided: bool = True
@@ -280,7 +287,7 @@ class PMFVB(Engine):
             many = self.n_points is not None and self.n_points < len(pool)
             posterior = pool.thin(self.n_points) if many else pool
             posterior.n_iter = iteration
-            if one_block and exact and not self.early_stopping and not rule.problems():
+            if one_block and not self.early_stopping and not rule.problems():
                 moved = moved_to_moments(posterior.particles, target, pool.particles, pool.scores)
                 if moved is not None:
                     return ParticlePosterior(moved, n_iter=iteration)

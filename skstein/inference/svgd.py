@@ -19,6 +19,7 @@ from .base import (
     BATCH_SIZE,
     COORDINATES,
     N_PARTICLES,
+    SURROGATE,
     Engine,
     Rounds,
     automatic,
@@ -50,6 +51,10 @@ class SVGD(Engine):
         First step of Adam, in posterior standard deviations; it falls linearly to 0.
     batch_size : int, default=None
         Rows for each score, with a control variate at the mode; all rows by default.
+    surrogate : int or "auto", default=None
+        Rows that stand for all of very many, with the rest to the second order about the mode; as
+        many as the error asks for, for "auto". The exact density corrects the particles
+        (:doc:`/large_data`).
     whiten, one_sided : bool, default=True
         Work in whitened coordinates, with one-sided coordinates straightened.
 
@@ -70,6 +75,7 @@ class SVGD(Engine):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "batch_size": BATCH_SIZE,
+        "surrogate": SURROGATE,
         **COORDINATES,
     }
 
@@ -79,6 +85,7 @@ class SVGD(Engine):
     max_iter: int = 100
     learning_rate: float = 0.05
     batch_size: int | None = None
+    surrogate: int | str | None = None
     whiten: bool = True
     one_sided: bool = True
 

@@ -109,6 +109,10 @@ class Normal(Prior):
         """Gradient of the log density at each row of ``coef`` (m, p), shape (m, p)."""
         return -self._deviation(coef) / _each(self.scale, coef.shape[1]) ** 2
 
+    def conditional(self, second_moment):
+        """Itself."""
+        return self
+
     def precision(self, coef):
         """Negative Hessian of the log density at ``coef`` (p,), shape (p, p)."""
         return np.diag(self.expected_precision(self._deviation(coef) ** 2))

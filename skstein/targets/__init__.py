@@ -21,6 +21,7 @@ from .one_sided import OneSided, line_shifts
 from .sharded import over_shards
 from .smoothed_path import FactorizedTarget, SmoothedTarget
 from .stochastic_volatility import StochasticVolatilityTarget
+from .surrogate import Surrogate
 from .transformed import Transformed, Whitened
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "SmoothedTarget",
     "SoftmaxTarget",
     "StochasticVolatilityTarget",
+    "Surrogate",
     "Target",
     "Transformed",
     "Whitened",

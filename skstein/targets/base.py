@@ -55,6 +55,10 @@ class Target:
         Number of coordinates.
     n_rows : int or None
         Number of data rows; None when there is no data.
+    weights : ndarray of shape (n_rows,) or None
+        Of the rows, by which their log likelihoods count; None where all are 1.
+    sufficient : bool
+        Whether a density costs no row, because a few sums over them tell all.
     n_weightless : int
         Rows that were left out because they have no weight; a stream counts them among those seen.
     names : tuple of str
@@ -91,6 +95,8 @@ class Target:
 
     dim: int
     n_rows: int | None = None
+    weights: Any = None
+    sufficient: bool = False
     n_weightless: int = 0
     modes_unknown: bool = False
     stochastic: bool = False

@@ -127,9 +127,12 @@ class RegressionTarget(Target):
             names = tuple(f"{name}[{label}]" for label in self.class_names for name in names)
         return names + tuple(self.outcome.extra)
 
-    def take(self, rows):
-        """The same regression on some of the rows, an index array."""
-        return self.with_rows(*self.rows_at(rows))
+    def take(self, rows, multiplier=None):
+        """The same regression on some of the rows, an index array, their weights multiplied."""
+        design, y, weights, offset = self.rows_at(rows)
+        if multiplier is not None:
+            weights = weights * multiplier
+        return self.with_rows(design, y, weights, offset)
 
     def rows_at(self, rows):
         """Design, outcomes, weights and offsets of some of the rows."""
@@ -237,12 +240,20 @@ class RegressionTarget(Target):
         ----------
         second_moment : ndarray of shape (dim,)
             ``E[(theta - prior_location)**2]`` under the posterior.
+
+        Returns
+        -------
+        RegressionTarget
+            Itself where its priors are normal.
         """
         intercepts, coef = (block[0] for block in self._split(second_moment[None]))
-        twin = copy.copy(self)
-        twin.prior = self.prior.conditional(coef)
+        prior, of_intercepts = self.prior.conditional(coef), self.intercept_prior
         if self.fit_intercept:
-            twin.intercept_prior = self.intercept_prior.conditional(intercepts)
+            of_intercepts = of_intercepts.conditional(intercepts)
+        if prior is self.prior and of_intercepts is self.intercept_prior:
+            return self
+        twin = copy.copy(self)
+        twin.prior, twin.intercept_prior = prior, of_intercepts
         return twin
 
     def _prior_precision_diagonal(self, theta):

@@ -122,6 +122,6 @@ class OneSignedTarget(Transformed):
         theta[:, chosen] = np.copysign(theta[:, chosen], self.bijection.unit)
         return self.inverse(theta)
 
-    def take(self, rows):
-        """The same model on some of the rows, an index array."""
-        return OneSignedTarget(self.target.take(rows), self.bijection)
+    def take(self, rows, multiplier=None):
+        """The same model on some of the rows, an index array, their weights multiplied."""
+        return OneSignedTarget(self.target.take(rows, multiplier), self.bijection)

@@ -96,9 +96,9 @@ class NormalPriorTarget(Wrapper):
     def sample_prior(self, rng, m):
         return self._normal.forward(rng.standard_normal((m, self.dim)))
 
-    def take(self, rows):
-        """The same model on some of the rows, an index array."""
+    def take(self, rows, multiplier=None):
+        """The same model on some of the rows, an index array, their weights multiplied."""
         twin = copy.copy(self)
-        twin.target = self.target.take(rows)
+        twin.target = self.target.take(rows, multiplier)
         twin.n_rows = twin.target.n_rows
         return twin

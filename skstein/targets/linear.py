@@ -78,9 +78,9 @@ class LinearTarget(RegressionTarget):
         self.factorized = bool(factorized)
         self._sum_up()
 
-    def take(self, rows):
-        """The same regression on some of the rows, an index array."""
-        twin = super().take(rows)
+    def take(self, rows, multiplier=None):
+        """The same regression on some of the rows, an index array, their weights multiplied."""
+        twin = super().take(rows, multiplier)
         twin._sum_up()
         return twin
 
@@ -106,6 +106,10 @@ class LinearTarget(RegressionTarget):
         blocks = self._blocks(16 * self.dim)
         grams = (self.design.gram_diagonal(self.weights[rows], rows) for rows in blocks)
         return sum(grams, np.zeros(self.n_columns))
+
+    @property
+    def sufficient(self):
+        return self._gram is not None
 
     @property
     def factors(self):
@@ -160,6 +164,7 @@ class LinearTarget(RegressionTarget):
         """
         twin = super().conditional(second_moment)
         if self._gram is not None:
+            twin = copy.copy(twin)
             scale = twin._prior_precision_diagonal(second_moment) ** -0.5
             outcome = outcomes.Normal(_Integrated(self.outcome.extra_prior, self._explained(scale)))
             twin.outcome = outcome

@@ -15,6 +15,7 @@ from .factors import within_factors
 DIAGONAL_ABOVE = 2000
 DIFFERENCES_UP_TO = 500
 _ROWS_PER_COORDINATE = 1000  # from which on the search starts at the mode of a tenth of the rows
+_KEPT = 1e-3  # of the squared distance to the mode, that a step with an old Hessian must leave
 
 
 @dataclass
@@ -30,6 +31,7 @@ class Laplace:
         From standard normal coordinates. It keeps the target's factors apart: then these are the
         coordinates of the Gaussian's mean field.
     n_iter : int
+        Hessians that the search took, each for one step or several.
     converged : bool
     """
 
@@ -135,16 +137,19 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
         )
     if len(theta) > DIAGONAL_ABOVE:
         return _wide_approximation(target, theta)
-    n_iter, converged = 0, False
+    n_iter, converged, fresh, factor, before = 0, False, False, None, 0.0
     while n_iter < max_iter:
-        n_iter += 1
-        hessian = hessian_of(target, theta)
-        factor, damping = _positive_factor(hessian)
-        step = cho_solve(factor, score)
+        # Near the mode the Hessian hardly changes, and costs several scores.
+        step = None if factor is None else cho_solve(factor, score)
+        if step is None or not 0.0 <= score @ step < _KEPT * before:
+            n_iter, hessian, fresh = n_iter + 1, hessian_of(target, theta), True
+            factor, damping = _positive_factor(hessian)
+            step = cho_solve(factor, score)
         decrement = score @ step
         if decrement < tol and not damping:
             converged = True
             break
+        before = 0.0 if damping else decrement
         # Within rounding of the mode the value no longer tells a good step from a bad one.
         slack = 1e-9 + 1e-12 * abs(value)
         size = 1.0
@@ -160,11 +165,12 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
         else:
             break
         stalled = np.array_equal(candidate, theta)
-        theta, value, score = candidate, new_value, new_score
+        theta, value, score, fresh = candidate, new_value, new_score, stalled
         if stalled:
             break
-    if not converged:
+    if not fresh:
         hessian = hessian_of(target, theta)
+    if not converged:
         converged = bool(score @ cho_solve(_positive_factor(hessian)[0], score) < 1e-8)
     factors = getattr(target, "factors", ())
     kept = within_factors(hessian, factors) if len(factors) > 1 else hessian
@@ -232,6 +238,8 @@ def gaussian_surrogate(target, max_iter=200, tol=1e-10):
     for _ in range(max_iter):
         surrogate = target.conditional(second_moment)
         laplace = laplace_approximation(surrogate, start)
+        if surrogate is target:  # its priors are normal
+            break
         # A search that fails even from where the last one ended would go on failing.
         if start is not None and not laplace.converged:
             break

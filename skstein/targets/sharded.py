@@ -76,8 +76,10 @@ class ShardedRegression(RegressionTarget):
         shards = self._shards.at(places).derive(_take, each=each)
         return shards, [len(part) for part in each]
 
-    def take(self, rows):
+    def take(self, rows, multiplier=None):
         """The same regression on some of the rows, an index array, in their order."""
+        if multiplier is not None:
+            raise ValueError("weights of rows in shards cannot be multiplied.")
         return copy.copy(self)._over(*self._few(rows))
 
     def _sum(self, theta, rows, value, score):

@@ -29,6 +29,14 @@ class Wrapper(Target):
         return self.target.names
 
     @property
+    def weights(self):
+        return getattr(self.target, "weights", None)
+
+    @property
+    def sufficient(self):
+        return getattr(self.target, "sufficient", False)
+
+    @property
     def factors(self):
         return self.target.factors
 

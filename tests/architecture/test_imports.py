@@ -77,6 +77,7 @@ ROWS = {
     "skstein._classes": ("sklearn.utils", "skstein._warnings"),
     "skstein._columns": ("skstein._blocks",),
     "skstein._crps": ("skstein._quantiles",),
+    "skstein._pareto": (),
     "skstein._probe": (),
     "skstein._quantiles": ("skstein._blocks",),
     # Parameter objects, and what is learnt from arrays alone.
@@ -145,6 +146,7 @@ ROWS = {
     "skstein.inference": ENGINE,
     "skstein.inference._groups": ("sklearn.exceptions", "sklearn.mixture"),
     "skstein.inference._frame": (*ENGINE, "skstein.targets.one_sided"),
+    "skstein.inference._surrogate": (*ENGINE, "skstein._pareto", "skstein.targets.surrogate"),
     "skstein.inference._infer": (
         *ENGINE,
         "skstein._parallel",
@@ -231,6 +233,7 @@ ROWS = {
     "skstein.model_comparison": (
         "sklearn.utils",
         "skstein._containers",
+        "skstein._pareto",
         "skstein._validation",
         "skstein.predictive",
     ),

@@ -14,6 +14,7 @@ from skstein import LogDensity, infer
 from skstein.inference import MCMC, PMFVB, KSDThinnedMCMC
 from skstein.inference._zero_variance import monte_carlo_errors, zero_variance_moments
 from skstein.metrics import ksd
+from skstein.priors import Normal
 from skstein.samplers import HMC, MALA, RWM, SGLD
 from skstein.targets import ControlVariate, LogisticTarget, laplace_approximation
 from skstein.thinning import OnlineKSDThinner
@@ -113,6 +114,16 @@ def test_langevin_chains_on_minibatches_are_close(rng, seed):
     assert_allclose(posterior.std() / truth.std(), 1.0, atol=0.15)
     # Kept scores would be those of minibatches; these are of all rows.
     assert_allclose(posterior.scores, target.score(posterior.particles), rtol=1e-6, atol=1e-6)
+
+
+def test_minibatches_beside_a_wall_are_refused(rng):
+    """Five rows of one class alone know of a coefficient."""
+    X = rng.normal(size=(2000, 2))
+    X[:, 1] = np.arange(2000) < 5
+    y = (X[:, 0] + rng.logistic(size=2000) > 0) | (X[:, 1] > 0)
+    target = LogisticTarget(X, y.astype(float), prior=Normal(10.0))
+    with pytest.raises(ValueError, match=r"one-sided, as in x1: .* use surrogate"):
+        infer(target, MCMC(sampler="sgld", batch_size=100), random_state=0)
 
 
 def two_modes(distance):

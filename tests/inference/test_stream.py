@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
 from skstein.inference import PMD, update
-from skstein.targets import LogisticTarget, Target
+from skstein.targets import LogisticTarget, Target, laplace_approximation
 
 # How well a short stream does is what the tests compare with a truth.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -81,13 +81,47 @@ def test_the_order_of_the_rows_is_of_no_matter_where_chunks_agree(rng, seed):
 
 
 def test_a_stream_that_contradicts_itself_is_reported(rng, seed):
-    """Sorted by the first coordinate: every chunk pulls many standard deviations away."""
+    """Sorted by class: every chunk pulls many standard deviations away."""
+    chunks, mean, sd = logistic_chunks(rng, 2000, 3, 500, by_class=True)
+    posterior = infer(chunks[0], PMD(400), random_state=seed)
+    for chunk in chunks[1:-1]:
+        posterior = update(posterior, chunk, PMD(400))
+    with pytest.warns(ConvergenceWarning, match=r"mean is off by more than .* in random order"):
+        posterior = update(posterior, chunks[-1], PMD(400))
+    assert np.abs((posterior.mean() - mean) / sd).max() > 5
+
+
+def test_a_quadratic_is_remembered_exactly(rng, seed):
+    """Sorted by the first coordinate, and right all the same: such likelihoods are quadratic."""
     x = rows_of(rng)
     x = x[np.argsort(x[:, 0])]
-    posterior = stream(x[:-100], PMD(400), 100, 100, seed)[-1]
-    assert error_of(posterior, x) > 10 and posterior.diagnostics["mc_error"] > 1
-    with pytest.warns(ConvergenceWarning, match=r"mean is off by more than .* in random order"):
-        update(posterior, NormalMean(x[-100:]), PMD(400))
+    posterior = stream(x, PMD(400), 100, 100, seed)[-1]
+    assert error_of(posterior, x) < 1e-6
+    assert_allclose(posterior.std() / exact(x)[1], 1.0, atol=0.2)
+
+
+def logistic_chunks(rng, n, dim, size, by_class=False):
+    """Targets of the rows in chunks, and mean and standard deviations of the Gaussian at the mode
+    of all."""
+    X = rng.normal(size=(n, dim - 1))
+    y = (0.5 + X @ rng.normal(size=dim - 1) + rng.logistic(size=n) > 0).astype(float)
+    if by_class:
+        order = np.argsort(y, kind="stable")
+        X, y = X[order], y[order]
+    laplace = laplace_approximation(LogisticTarget(X, y))
+    chunks = [LogisticTarget(X[k : k + size], y[k : k + size]) for k in range(0, n, size)]
+    return chunks, laplace.mode, np.sqrt(laplace.variances())
+
+
+def test_ten_coordinates_in_one_pass(rng, seed):
+    """Within a tenth of a standard deviation; by draws alone the error grew with the chunks."""
+    chunks, mean, sd = logistic_chunks(rng, 40_000, 10, 2000)
+    posterior = infer(chunks[0], PMD(400), random_state=seed)
+    for chunk in chunks[1:]:
+        posterior = update(posterior, chunk, PMD(400))
+    error = (posterior.mean() - mean) / sd
+    assert np.sqrt(np.mean(error**2)) < 0.1
+    assert np.mean(posterior.std() / sd) == pytest.approx(1.0, abs=0.05)
 
 
 def test_the_error_told_by_the_halves_is_that_of_the_mean(rng, seed):
