@@ -140,7 +140,7 @@ class Surrogate(Wrapper):
 
 def lacking(target):
     """What a target has not that a surrogate needs, in words; empty where there is nothing."""
-    if target.in_shards:
+    if getattr(target, "in_shards", False):
         return "rows in memory, and these are in shards"
     parts = ("score", "hessian", "take", "pointwise_log_likelihood")
     missing = [part for part in parts if not supports(target, part)]
@@ -154,7 +154,8 @@ def lacking(target):
 def worth_a_surrogate(target):
     """Whether chains on all rows take minutes, and a surrogate is to be had."""
     work = (target.n_rows or 0) * target.dim
-    return work >= _MUCH and not target.sufficient and not lacking(target)
+    known = getattr(target, "sufficient", False)
+    return work >= _MUCH and not known and not lacking(target)
 
 
 def chosen_rows(target, laplace, n_rows="auto"):
