@@ -101,8 +101,11 @@ def find_frame(target):
         if supports(target, "straightened"):
             straight = target.straightened(surrogate)
             return replace(plain, bijection=straight or gaussian, one_sided=one_sided)
-        if shifts.max() > _HINDRANCE:
-            leaning = np.flatnonzero(shifts > _LEANING)
+        # A line through the center of a Gaussian that is none at a mode tells little.
+        at_mode = outer is not None or not getattr(target, "judged_by_chains", False)
+        hindrance, least = (_HINDRANCE, _LEANING) if at_mode else (SHIFT, SHIFT)
+        if shifts.max() > hindrance:
+            leaning = np.flatnonzero(shifts > least)
             bijection = OneSided(scanned, laplace, leaning, surrogate).bijection
             bijection = bijection if outer is None else Chain(outer, bijection)
             return replace(plain, bijection=bijection, one_sided=one_sided)

@@ -228,7 +228,7 @@ def test_rows_of_a_networks_stream_that_fail_do_not_count(name, rng, monkeypatch
         raise FloatingPointError("half-way")
 
     with monkeypatch.context() as patch, pytest.raises(FloatingPointError, match="half-way"):
-        patch.setattr("skstein.neural_network.ParticlePosterior", broken)
+        patch.setattr("skstein.neural_network.base.ParticlePosterior", broken)
         model.partial_fit(*chunks[2])
     before.assert_unchanged()
     model.partial_fit(*chunks[2])
