@@ -59,6 +59,7 @@ def test_passes_over_the_rows(engine, passes, gold):
 
 COMPILED = """
 import json
+import numpy as np
 from skstein import BayesianLogisticRegression
 from skstein._jit._compile import DISPATCHERS
 

@@ -50,8 +50,12 @@ class Frame:
     other_mass: float = 0.0
 
 
-def find_frame(target):
-    """The frame of a target with a score; None, with a warning, if no mode is found."""
+def find_frame(target, leaning=True):
+    """The frame of a target with a score; None, with a warning, if no mode is found.
+
+    ``leaning=False`` leaves coordinates that only lean as they are: Stein particles are less
+    accurate with more of them straightened.
+    """
     outer, inner = None, target
     try:
         if supports(target, "coordinates"):
@@ -101,9 +105,10 @@ def find_frame(target):
         if supports(target, "straightened"):
             straight = target.straightened(surrogate)
             return replace(plain, bijection=straight or gaussian, one_sided=one_sided)
-        if shifts.max() > _HINDRANCE:
-            leaning = np.flatnonzero(shifts > _LEANING)
-            bijection = OneSided(scanned, laplace, leaning, surrogate).bijection
+        least = SHIFT if outer is None and not leaning else _HINDRANCE
+        if shifts.max() > least:
+            bent = np.flatnonzero(shifts > (_LEANING if leaning else least))
+            bijection = OneSided(scanned, laplace, bent, surrogate).bijection
             bijection = bijection if outer is None else Chain(outer, bijection)
             return replace(plain, bijection=bijection, one_sided=one_sided)
     except (FloatingPointError, LinAlgError) as error:
