@@ -1,6 +1,6 @@
 """
 Beyond the data: which models know that they guess
-===========================================
+==================================================
 Inside the data all sensible models agree. Outside they do what they were built to do, and only some
 of them know that they are guessing. Intervals can say "I do not know", but only within what the
 model can imagine.

@@ -50,8 +50,12 @@ class Frame:
     other_mass: float = 0.0
 
 
-def find_frame(target):
-    """The frame of a target with a score; None, with a warning, if no mode is found."""
+def find_frame(target, leaning=True):
+    """The frame of a target with a score; None, with a warning, if no mode is found.
+
+    ``leaning=False`` leaves coordinates that only lean as they are: Stein particles are less
+    accurate with more of them straightened.
+    """
     outer, inner = None, target
     try:
         if supports(target, "coordinates"):
@@ -103,10 +107,11 @@ def find_frame(target):
             return replace(plain, bijection=straight or gaussian, one_sided=one_sided)
         # A line through the center of a Gaussian that is none at a mode tells little.
         at_mode = outer is not None or not getattr(target, "judged_by_chains", False)
-        hindrance, least = (_HINDRANCE, _LEANING) if at_mode else (SHIFT, SHIFT)
-        if shifts.max() > hindrance:
-            leaning = np.flatnonzero(shifts > least)
-            bijection = OneSided(scanned, laplace, leaning, surrogate).bijection
+        leaning = leaning and at_mode
+        least = SHIFT if outer is None and not leaning else _HINDRANCE
+        if shifts.max() > least:
+            bent = np.flatnonzero(shifts > (_LEANING if leaning else least))
+            bijection = OneSided(scanned, laplace, bent, surrogate).bijection
             bijection = bijection if outer is None else Chain(outer, bijection)
             return replace(plain, bijection=bijection, one_sided=one_sided)
     except (FloatingPointError, LinAlgError) as error:

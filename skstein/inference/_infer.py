@@ -175,7 +175,8 @@ def approximate(target, engine, rng, map, progress, init=None):
             state = None if previous is None else previous.state
             target, held_out = hold_out(target, engine.validation_fraction, rng, state)
         exact, target = target, surrogate_of(target, engine)
-        frame = find_frame(target) if engine.gaussian and supports(target, "score") else None
+        whitens = engine.gaussian and supports(target, "score")
+        frame = find_frame(target, leaning=not engine.calibrated) if whitens else None
         pilot, near = None, engine.stays_near_start(target)
         if frame is not None and engine.curved and engine.whiten and engine.one_sided:
             frame, pilot = follow_tails(target, frame, engine.calibrated)
