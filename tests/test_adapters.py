@@ -30,8 +30,8 @@ from skstein.targets import (
     supports,
 )
 from skstein.targets.bijections import FunnelMap
-from skstein.targets.folded import Folded, within
 from skstein.targets.one_sided import SHIFT
+from skstein.targets.transformed_regression import TransformedRegression, within
 
 DIM = 4
 
@@ -501,7 +501,7 @@ def test_a_map_in_the_design_changes_nothing(outcome, prior, bent, rng):
         )
         bijection = Chain(outer, bijection)
     plain, folded = Transformed(target, bijection), within(target, bijection)
-    assert isinstance(folded, Folded)
+    assert isinstance(folded, TransformedRegression)
     z = 0.3 * rng.normal(size=(7, target.dim))
     assert_allclose(folded.log_density(z), plain.log_density(z), rtol=1e-12)
     for ours, theirs in zip(
@@ -517,7 +517,7 @@ def test_what_is_not_folded():
     """Many rows, several predictors, a likelihood that does not go through the rows."""
     whole, few = Affine(np.zeros(3), np.eye(3)), np.zeros((20, 2))
     y = np.arange(20) % 2
-    assert isinstance(within(LogisticTarget(few, y), whole), Folded)
+    assert isinstance(within(LogisticTarget(few, y), whole), TransformedRegression)
     many = LogisticTarget(np.zeros((100_000, 2)), np.zeros(100_000))
     softmax = SoftmaxTarget(few, y, n_classes=2)
     for target in (many, softmax, LinearTarget(few, y), LogDensity(lambda t: t[:, 0], dim=3)):

@@ -151,7 +151,7 @@ ROWS = {
         *ENGINE,
         "skstein._parallel",
         "skstein._random",
-        "skstein.targets.folded",
+        "skstein.targets.transformed_regression",
         "skstein.targets.minibatch",
     ),
     "skstein.inference.staged": (

@@ -17,10 +17,14 @@ _MOST = 2**17  # numbers in a design, 1 MB; with more the rows are what takes th
 
 
 def within(target, bijection):
-    """The target in other coordinates: `Folded` where that is faster, else `Transformed`."""
+    """The target in other coordinates, as a `TransformedRegression` where that is faster."""
     few = getattr(target, "sums_rows", False) and target.n_rows * target.dim <= _MOST
     parts = _apart(bijection) if few and target.n_outputs == 1 else None
-    return Transformed(target, bijection) if parts is None else Folded(target, bijection, *parts)
+    return (
+        Transformed(target, bijection)
+        if parts is None
+        else TransformedRegression(target, bijection, *parts)
+    )
 
 
 def _apart(bijection):
@@ -33,7 +37,7 @@ def _apart(bijection):
     return affine, Chain(bend, bijection.inner)
 
 
-class Folded(Transformed):
+class TransformedRegression(Transformed):
     """`Transformed`, faster for a regression on few rows.
 
     Parameters
