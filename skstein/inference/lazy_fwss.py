@@ -133,6 +133,7 @@ class LazyFWSS(Engine):
             measure.correct()
 
         take(np.argmin(np.einsum("ij,ij->i", scores, scores)))
+        # Algorithm 10, with the sign of the gap as in eq. 31.
         phi = 0.5 * measure.gaps(store, scores).max()
         least, n_calls, iteration = self.tol * phi, 0, 0
         rounds = Rounds(self.n_rounds(target), measure.posterior, callback)
