@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+import small
 from skstein import LogDensity, ParticlePosterior, infer
 from skstein.inference import (
     ENGINES,
@@ -18,7 +19,6 @@ from skstein.inference import (
     PMFVB,
     SVGD,
     KSDThinnedMCMC,
-    SteinPoints,
     resolve_engine,
 )
 from skstein.samplers import SGLD
@@ -43,17 +43,6 @@ ALLOWED = {
     "mcmc": 5 / np.sqrt(2000),
     "ksd-mcmc": 5 / np.sqrt(2000),
     "laplace": 5 / np.sqrt(500),
-}
-# Small runs, for what does not depend on their accuracy.
-SHORT = {
-    "pmd": PMD(n_particles=60, max_iter=2, n_sweeps=2),
-    "pmfvb": PMFVB(n_particles=20, n_warmup=24, n_snapshots=5, max_iter=40),
-    "fwss": FWSS(n_particles=10, max_iter_oracle=5, max_iter_sweep=5),
-    "svgd": SVGD(n_particles=20, max_iter=10),
-    "stein-points": SteinPoints(n_particles=10, n_warmup=20),
-    "mcmc": MCMC(n_particles=20, n_draws=40, max_draws=80, n_warmup=20),
-    "ksd-mcmc": KSDThinnedMCMC(n_particles=20, n_draws=40, max_draws=80, n_warmup=20),
-    "laplace": "laplace",
 }
 iterative = pytest.mark.parametrize("engine", [name for name in ENGINES if name != "laplace"])
 may_warn = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -91,7 +80,7 @@ def test_a_correlated_gaussian_is_recovered(engine, seed):
 def test_scores_and_log_densities_are_the_targets(engine, rng, seed):
     """In the target's own coordinates, whatever the engine worked in."""
     for target in (gaussian(), logistic(rng)):
-        posterior = infer(target, SHORT[engine], random_state=seed)
+        posterior = infer(target, small.ENGINES[engine], random_state=seed)
         if posterior.scores is not None:
             expected = target.score(posterior.particles)
             assert_allclose(posterior.scores, expected, atol=1e-8 * np.abs(expected).max())
@@ -104,10 +93,10 @@ def test_scores_and_log_densities_are_the_targets(engine, rng, seed):
 @every_engine
 @may_warn
 def test_a_seed_fixes_every_bit(engine, seed):
-    first, second = (infer(gaussian(), SHORT[engine], random_state=seed) for _ in range(2))
+    first, second = (infer(gaussian(), small.ENGINES[engine], random_state=seed) for _ in range(2))
     assert_array_equal(first.particles, second.particles)
     assert_array_equal(first.weights, second.weights)
-    third = infer(gaussian(), SHORT[engine], random_state=seed + 1)
+    third = infer(gaussian(), small.ENGINES[engine], random_state=seed + 1)
     assert not np.array_equal(first.particles, third.particles)
 
 
@@ -116,7 +105,10 @@ def test_a_seed_fixes_every_bit(engine, seed):
 def test_a_generator_is_not_shared_between_fits(engine, seed):
     """Each fit spawns, so that two fits differ and both can be repeated."""
     one, other = (np.random.default_rng(seed) for _ in range(2))
-    runs = [infer(gaussian(), SHORT[engine], random_state=rng) for rng in (one, one, other, other)]
+    runs = [
+        infer(gaussian(), small.ENGINES[engine], random_state=rng)
+        for rng in (one, one, other, other)
+    ]
     assert_array_equal(runs[0].particles, runs[2].particles)
     assert_array_equal(runs[1].particles, runs[3].particles)
     assert not np.array_equal(runs[0].particles, runs[1].particles)
@@ -132,7 +124,7 @@ def test_the_number_of_jobs_changes_nothing(engine, rng, seed):
         "pmd": PMD(100, init="laplace", max_iter=2, n_sweeps=5),
         "pmfvb": PMFVB(100, n_warmup=24, n_snapshots=2, max_iter=28),
         "svgd": SVGD(100, max_iter=5),
-    }.get(engine, SHORT[engine])
+    }.get(engine, small.ENGINES[engine])
     expected = infer(target, run, random_state=seed)
     runs = [infer(target, run, random_state=seed, n_jobs=2)]
     with joblib.parallel_config(backend="loky", n_jobs=2):
@@ -179,7 +171,7 @@ def test_init_is_where_the_particles_start(engine, seed):
 )
 def test_an_unusable_init_is_refused(engine, init, message):
     with pytest.raises(ValueError, match=message):
-        infer(gaussian(), SHORT[engine], init=init)
+        infer(gaussian(), small.ENGINES[engine], init=init)
 
 
 @iterative
@@ -190,7 +182,7 @@ def test_a_callback_sees_every_round(engine, seed):
     def callback(iteration, total, make_posterior, info):
         calls.append((iteration, total, make_posterior(), dict(info)))
 
-    posterior = infer(gaussian(), SHORT[engine], random_state=seed, callback=callback)
+    posterior = infer(gaussian(), small.ENGINES[engine], random_state=seed, callback=callback)
     iterations = [call[0] for call in calls]
     assert iterations == sorted(set(iterations))
     # A run that goes on beyond what it planned raises the total, never lowers it.
@@ -205,7 +197,7 @@ def test_a_callback_sees_every_round(engine, seed):
     # The last snapshot is in the target's own coordinates, near where the run ended.
     gap = np.linalg.inv(FACTOR) @ (calls[-1][2].mean() - posterior.mean())
     assert np.abs(gap).max() < 1.0
-    without = infer(gaussian(), SHORT[engine], random_state=seed)
+    without = infer(gaussian(), small.ENGINES[engine], random_state=seed)
     assert_array_equal(posterior.particles, without.particles)
 
 
@@ -221,7 +213,7 @@ def test_a_snapshot_stays_as_it_was(engine, whiten, seed):
 
     infer(
         gaussian(),
-        clone(SHORT[engine]).set_params(whiten=whiten),
+        clone(small.ENGINES[engine]).set_params(whiten=whiten),
         random_state=seed,
         callback=callback,
     )
@@ -239,7 +231,7 @@ def test_a_callback_stops_the_run(engine, seed):
         seen.append(iteration)
         return True
 
-    posterior = infer(gaussian(), SHORT[engine], random_state=seed, callback=stop_at_once)
+    posterior = infer(gaussian(), small.ENGINES[engine], random_state=seed, callback=stop_at_once)
     assert len(seen) == 1
     assert np.isfinite(posterior.particles).all()
     assert posterior.n_iter == seen[0] or engine == "pmd"
@@ -248,7 +240,7 @@ def test_a_callback_stops_the_run(engine, seed):
 @every_engine
 @may_warn
 def test_history_has_one_entry_an_iteration(engine, seed):
-    posterior = infer(gaussian(), SHORT[engine], random_state=seed)
+    posterior = infer(gaussian(), small.ENGINES[engine], random_state=seed)
     for values in posterior.history.values():
         assert values.ndim == 1 and len(values) > 0
         if engine not in ("mcmc", "ksd-mcmc"):
