@@ -78,7 +78,8 @@ class AdaptivePMFVB(Engine):
     ----------
     Tran, Tseng & Kohn, "Particle mean field variational Bayes" (arXiv:2303.13930), algorithm 2.
 
-    Kim, Song & Liang (2022), "Stochastic gradient Langevin dynamics with adaptive drifts".
+    Kim, Song & Liang (2022), "Stochastic gradient Langevin dynamics with adaptive drifts"
+    (arXiv:2009.09535).
 
     Examples
     --------
