@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+import densities
 import small
 from skstein import LogDensity, ParticlePosterior, infer
 from skstein.inference import (
@@ -49,12 +50,7 @@ may_warn = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWar
 
 
 def gaussian(**parts):
-    functions = {
-        "log_density": lambda t: -0.5 * np.einsum("ij,jk,ik->i", t - MEAN, PRECISION, t - MEAN),
-        "score": lambda t: -(t - MEAN) @ PRECISION,
-        "names": ["a", "b", "c"],
-    }
-    return LogDensity(**(functions | parts), dim=3)
+    return densities.gaussian(PRECISION, MEAN, **({"names": ["a", "b", "c"]} | parts))
 
 
 def logistic(rng, n=400):
