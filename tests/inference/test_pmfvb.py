@@ -387,12 +387,13 @@ def test_after_minibatches_few_particles_are_scored_on_all_rows(rng, seed, monke
     assert len(np.unique(places // 5)) == few
 
 
-@pytest.mark.parametrize("order", [1, 2])
-def test_minibatches_agree_with_all_rows(order, rng, seed):
+def test_minibatches_agree_with_all_rows(rng, seed):
     """Five standard errors of 2000 effective draws for each of the two."""
     target = logistic_target(rng, 20_000)
-    engine = PMFVB(batch_size=500, control_variate=order)
-    cheap, full = (infer(target, run, random_state=seed) for run in (engine, PMFVB()))
-    error = (cheap.mean() - full.mean()) / full.std()
-    assert np.abs(error).max() < 5 * np.sqrt(2 / 2000)
-    assert np.abs(cheap.std() / full.std() - 1).max() < 5 * np.sqrt(2 / 2000)
+    full = infer(target, PMFVB(), random_state=seed)
+    for order in (1, 2):
+        engine = PMFVB(batch_size=500, control_variate=order)
+        cheap = infer(target, engine, random_state=seed)
+        error = (cheap.mean() - full.mean()) / full.std()
+        assert np.abs(error).max() < 5 * np.sqrt(2 / 2000)
+        assert np.abs(cheap.std() / full.std() - 1).max() < 5 * np.sqrt(2 / 2000)
