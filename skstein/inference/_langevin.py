@@ -1,4 +1,7 @@
-"""Langevin moves of many particles at once, in whitened coordinates."""
+"""Langevin moves of many particles at once, in whitened coordinates.
+
+Equations are those of Tran, Tseng & Kohn (2023), "Particle mean field variational Bayes".
+"""
 
 import math
 from dataclasses import dataclass
@@ -46,7 +49,7 @@ class UnadjustedLangevin:
     Two ways to average over the other factors. Under a mean field their pairing is arbitrary, so a
     fresh *re-pairing* at every step makes one full score an unbiased estimate of all averaged ones.
     The other is PMFVB, algorithm 1: factor after factor, the mean over a random *subset* of the
-    others' particles, the same for all particles.
+    others' particles, the same for all particles (eq. 20 and 21).
 
     Parameters
     ----------
@@ -131,6 +134,7 @@ class UnadjustedLangevin:
         return state
 
     def _draw_closed_forms(self, factors):
+        # Eq. 16: the optimal factor, given the others.
         for factor in factors:
             if isinstance(factor, ConjugateFactor):
                 optimum = factor.optimum(self.theta)
@@ -149,6 +153,7 @@ class UnadjustedLangevin:
             drift = drift * np.minimum(1.0, 3 * math.sqrt(len(block)) / np.maximum(norm, 1e-300))
         h, fresh = self.step_size, self._rng.standard_normal(drift.shape)
         noise = 0.5 * (fresh + self._noise[:, block])
+        # Eq. 13, with this noise in place of a fresh one.
         self.theta[:, block] += 0.5 * h * drift + math.sqrt(h) * noise
         self._noise[:, block] = fresh
 

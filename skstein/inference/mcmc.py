@@ -310,8 +310,8 @@ class MCMC(Engine):
     def _diagnosed(self, state, error):
         """R-hat, effective sample size and Monte-Carlo error by coordinate; the problems."""
         if state.n_draws < _ENOUGH_DRAWS:
-            few = f"stopped after {state.n_draws} draws of each chain, too few to judge"
-            return {}, [few]
+            problem = f"stopped after {state.n_draws} draws of each chain, too few to judge"
+            return {}, [problem]
         if error is None:
             return {}, []
         draws, _ = state.chained()

@@ -152,7 +152,7 @@ def lacking(target):
 
 
 def worth_a_surrogate(target):
-    """Whether chains on all rows take minutes, and a surrogate is to be had."""
+    """Whether chains on all rows take minutes, and a surrogate is available."""
     work = (target.n_rows or 0) * target.dim
     known = getattr(target, "sufficient", False)
     return work >= _MUCH and not known and not lacking(target)
