@@ -35,12 +35,13 @@ FEW_PARTICLES = 151
 MAX_SHRINKAGE = 0.1
 MAX_MISMATCH = 1.2
 MIN_EFFICIENCY = 0.4
+MAX_MISFIT = 0.75  # 150 points that were right came to .55, those that were wrong to 1 and more
 MAX_SHIFT = 0.1  # of the share of particles below a quantile
 MAX_STRETCH = 0.2  # of the logarithm of the distance between the 10 and 90 % points
 MAX_RADIAL_SHIFT = 0.07  # of the logarithm of the distance from the mode
 # Particles with the margins of chains that were right stayed below .1; those that were wrong in
 # products of coordinates came to .8 and more.
-MAX_DENSITY_SHIFT = 0.5  # of the mean log density, in standard deviations
+MAX_DENSITY_SHIFT = 0.75  # of the mean log density, in standard deviations
 _N_RAYS, _FEW_RAYS = 101, 11  # fewer tell nothing
 _RADII = np.linspace(-np.log(4.0), np.log(4.0), 16)  # logarithms, in units of the median radius
 _FINE = np.linspace(_RADII[0], _RADII[-1], 151)
@@ -132,6 +133,9 @@ def judge(posterior, target, engine, frame, start, pilot=None):
         if abs(pilot.density_shift) > MAX_DENSITY_SHIFT:
             where = "higher" if pilot.density_shift > 0 else "lower"
             reasons.append(f"the particles lie where the density is {where} than chains find it")
+        posterior.diagnostics["pilot_misfit"] = pilot.misfit
+        if pilot.misfit > MAX_MISFIT:
+            reasons.append("chains find other quantiles of some coefficients")
         if engine.calibrated and not pilot.mixed:
             reasons.append("its tails are heavy, and the chains along them do not agree")
     posterior.diagnostics["flagged"] = names[flagged]
