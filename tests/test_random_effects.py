@@ -24,7 +24,7 @@ from skstein import (
     predictive,
 )
 from skstein.plotting import PosteriorIntervalDisplay
-from skstein.priors import HalfNormal, HalfStudentT
+from skstein.priors import HalfNormal, HalfStudentT, MultivariateNormal
 from skstein.targets import (
     Grouping,
     LinearTarget,
@@ -36,6 +36,7 @@ from skstein.targets import (
 from skstein.targets.bijections import Chain
 from skstein.targets.newton import hessian_of
 
+JOINT = MultivariateNormal(np.zeros(3), np.eye(3))
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -373,7 +374,11 @@ def test_rows_without_a_group(sites):
         ({"random_effects": {"site": ["x"]}, "offset": "x"}, "that holds groups or the offset"),
         ({"random_effects": ["site"], "offset": "site"}, "names a column twice, or that of the"),
         ({"random_effects": ["site"], "positive": {"x": 1}}, "positive= and random_effects"),
-        ({"random_effects": ["site"], "prior": "horseshoe"}, "prior='horseshoe' and random_eff"),
+        (
+            {"random_effects": ["site"], "prior": "horseshoe"},
+            "a Horseshoe prior and random_effects",
+        ),
+        ({"random_effects": ["site"], "prior": JOINT}, "a MultivariateNormal prior and random"),
         ({"random_effects": lambda X: "site"}, "must be a list of columns"),
         ({"random_effects": {"site": "x"}}, "give a list of features"),
         ({"random_effects": [1.5]}, "must hold names or numbers of columns"),

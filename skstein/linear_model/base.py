@@ -254,7 +254,7 @@ class BayesianLinearModel(BayesianEstimator):
             "positive=": np.any(list(self.positive.values()))
             if isinstance(self.positive, dict)
             else np.any(self.positive),
-            f"prior={self.prior!r}": not prior.blockwise,
+            f"a {type(prior).__name__} prior": not prior.blockwise,
         }
         for what, used in beside.items():
             if used:
