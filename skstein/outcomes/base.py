@@ -223,12 +223,18 @@ class NumericOutcome(Outcome):
 
     def quantiles(self, eta, weights, q):
         """Quantiles of the mixture, of shape (n, n_quantiles); whole numbers for counts."""
+        discrete = self._is_discrete(eta)
+
+        def density(y, some):
+            return np.exp(self.log_density_by_particle(_chosen(eta, some), y))
+
         return mixture_quantiles(
             lambda y, some: self.cdf_by_particle(_chosen(eta, some), y),
             lambda level, some: self.quantiles_by_particle(_chosen(eta, some), level),
             weights,
             q,
-            discrete=self._is_discrete(eta),
+            discrete=discrete,
+            pdf=None if discrete else density,
         )
 
     def crps(self, eta, weights, y):
