@@ -19,7 +19,7 @@ from ..diagnostics import ess, ess_tail, split_rhat
 from ..posterior import ParticlePosterior
 from ..samplers import SAMPLERS
 from ..samplers.base import declared
-from ._zero_variance import monte_carlo_errors, moved_to_moments
+from ._zero_variance import monte_carlo_errors, moved_to_moments, representative
 from .base import (
     BATCH_SIZE,
     COORDINATES,
@@ -246,10 +246,9 @@ class MCMC(Engine):
         return automatic(self.n_particles, dim, least=1000, cap=2000)
 
     def _kept(self, state, target):
-        """The posterior as draws, at even steps through the chains, one after the other."""
+        """The posterior as draws, of each part of the chains one."""
         draws, scores = state.flat()
-        n_points = min(self._n_points(target.dim), len(draws))
-        chosen = np.linspace(0, len(draws) - 1, n_points).round().astype(int)
+        chosen = representative(draws, min(self._n_points(target.dim), len(draws)))
         return ParticlePosterior(
             draws[chosen], scores=None if target.stochastic else scores[chosen]
         )
