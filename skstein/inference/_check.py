@@ -1,7 +1,7 @@
 """The check at the end of every fit: do the particles satisfy Stein's identities?
 
-Under the posterior, ``E[g_j] = 0``, ``E[(z_j - mean_j) g_j] = -1`` and ``E[(z_j - mean_j)^2 g_j] =
-0`` for the score ``g`` in whitened coordinates. If a coordinate misses them by more than its
+Under the posterior, ``E[g_j] = 0``, ``E[(z_j - mean_j) g_j] = -1`` and ``E[(z_j^2 - 1) g_j + 2 z_j]
+= 0`` for the score ``g`` in whitened coordinates. If a coordinate misses them by more than its
 Monte-Carlo error allows, and by enough to matter, the fit warns. Errors of the mean below about a
 tenth of a standard deviation are not detectable in this way, and engines that solve the first two
 on their particles (SVGD, FWSS) satisfy them when they are wrong, as they do when stopped too early;
@@ -336,7 +336,7 @@ class SteinResiduals:
     spread : ndarray of shape (dim,)
         ``|E[(z_j - mean_j) g_j] + 1|``: about twice the relative error of the standard deviation.
     skew : ndarray of shape (dim,)
-        ``|E[(z_j - mean_j)^2 g_j]|``: about the error of the third moment.
+        ``|E[(z_j^2 - 1) g_j + 2 z_j]|``: about the error of the third moment.
     flagged : ndarray of bool, shape (dim,)
     shrinkage : float
         By how much, relatively, standard deviations are too small, about and on average over the
@@ -360,8 +360,7 @@ def stein_residuals(z, scores, weights):
     coordinates, whose standard error is smaller, shows it.
     """
     ess = 1.0 / np.sum(weights**2)
-    centred = z - weights @ z
-    product = centred * scores
+    product = (z - weights @ z) * scores
 
     def residual(values, expected):
         mean = weights @ values
@@ -371,8 +370,7 @@ def stein_residuals(z, scores, weights):
 
     mean, z_mean = residual(scores, 0.0)
     spread, z_spread = residual(product, -1.0)
-    # Its mean is that of the square times the score, with less noise.
-    skew, z_skew = residual((centred**2 - 1.0) * scores + 2.0 * centred, -(weights @ scores))
+    skew, z_skew = residual((z**2 - 1.0) * scores + 2.0 * z, 0.0)
     flagged = ((mean > 0.35) & (z_mean > 4)) | ((spread > 0.5) & (z_spread > 4))
     flagged |= (skew > MAX_SKEW) & (z_skew > 4)
     flagged |= (mean > 2) | (spread > 4)

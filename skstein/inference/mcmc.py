@@ -1,8 +1,8 @@
 """Markov chains in white coordinates; a few of their draws, moved to the moments of all.
 
 Asymptotically exact. Chains run as one batch of gradients until the Monte-Carlo error of means and
-of outer quantiles is small. The kept draws are evenly spaced and moved slightly, to the mean and
-covariance of all draws, after Stein's identities have removed most of their error
+of outer quantiles is small. The kept draws have the margins of all and are moved slightly, to the
+mean and covariance of all draws, after Stein's identities have removed most of their error
 (`_zero_variance.py`).
 """
 
