@@ -161,6 +161,9 @@ class UnadjustedLangevin:
 class AdjustedLangevin:
     """Metropolis-adjusted Langevin steps (MALA), every particle a chain of its own.
 
+    Particles that no proposal of the warm-up could move, steep as the density is where unadjusted
+    steps had left them, would stay there for good: each takes the place of one that moved.
+
     Parameters
     ----------
     theta : ndarray of shape (m, dim)
@@ -175,6 +178,7 @@ class AdjustedLangevin:
         self._log_step, self._adapted = math.log(step_size), 0
         self._target = SimpleNamespace(log_density_and_score=evaluator)
         self._chains = Chains(theta, *evaluator(theta), math.sqrt(step_size), rng)
+        self._stuck = np.ones(len(theta), dtype=bool)
 
     @property
     def theta(self):
@@ -186,8 +190,12 @@ class AdjustedLangevin:
         During ``warmup`` the step size is adapted to the acceptance rate; then it is frozen.
         """
         chains = self._chains
+        if not warmup:
+            self._free()
+        before = chains.theta
         self.acceptance = _MALA.move(self._target, chains)
         if warmup:
+            self._stuck &= (chains.theta == before).all(axis=1)
             self._adapted += 1
             # So many particles measure the rate well: a plain Robbins-Monro step is quick enough.
             excess = self.acceptance - _MALA.acceptance
@@ -195,3 +203,12 @@ class AdjustedLangevin:
             self.step_size = quantized(math.exp(self._log_step))
             chains.step_size = math.sqrt(self.step_size)
         return State(chains.theta, chains.log_density, chains.score, (chains.theta, chains.score))
+
+    def _free(self):
+        """Put particles that are stuck where others are."""
+        chains, stuck = self._chains, self._stuck
+        if stuck.any() and not stuck.all():
+            others = chains.rng.choice(np.flatnonzero(~stuck), np.count_nonzero(stuck))
+            for values in (chains.theta, chains.log_density, chains.score):
+                values[stuck] = values[others]
+        self._stuck = np.zeros_like(stuck)

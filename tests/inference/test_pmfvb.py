@@ -120,6 +120,23 @@ def test_adjusted_steps_find_the_acceptance_they_aim_at(rng):
     assert 0.45 < mover.acceptance < 0.7
 
 
+def test_particles_on_a_cliff_come_down_with_the_warm_up(rng):
+    def evaluate(theta):
+        return -np.sum(theta**4, axis=1), -4.0 * theta**3
+
+    start = rng.normal(size=(100, 2))
+    start[:3] = 50.0
+    mover = AdjustedLangevin(start, 0.4, evaluate, rng)
+    for _ in range(12):
+        mover.step(warmup=True)
+    assert (mover.theta[:3] == 50.0).all()
+    state = mover.step(warmup=False)
+    assert np.abs(state.theta).max() < 5.0
+    value, score = evaluate(state.theta)
+    assert_allclose(state.log_density, value)
+    assert_allclose(state.score, score)
+
+
 @pytest.mark.parametrize("step_size", [0.1, 0.4, 0.8])
 def test_the_step_size_leaves_no_bias(step_size, seed):
     """sech^2: a logistic density of scale 1/2, whose standard deviation no step size may change."""
