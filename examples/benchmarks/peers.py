@@ -12,7 +12,7 @@ ones; the cache of compiled routines is empty.
 ``accuracy`` prints, for each posterior, the error of means (root mean square over coordinates, and
 the worst) and of the 5, 50 and 95 % points, in posterior standard deviations; the seconds of
 compilation and of a run; seconds to an error of .03 of the means, without and with compilation, and
-to .05 of the points; and the paired ratios of engines to peers. ``passes`` divides the time of each
+to .05 of the points; and paired ratios to the default engine. ``passes`` divides the time of each
 engine by that of its likelihood alone: the same gradients, in the same batches, in bare NumPy.
 ``growth`` prints seconds by rows and by features, and exponents. ``thinning`` thins 20,000 draws to
 a hundred, beside goodpoints and stein-thinning (`thinning.py` has more methods).
@@ -92,14 +92,13 @@ def compiled_ahead(warm_up, draw):
     """Compile both; ``warm_up`` takes a key, ``draw`` its result and returns the draws."""
     import jax
 
+    def ahead(function, argument):
+        return jax.jit(function).lower(argument).compile()
+
+    start = time.process_time()
     key = jax.random.key(0)
-    seconds, (warm_up, draw) = timed(
-        lambda: (
-            (first := jax.jit(warm_up).lower(key).compile()),
-            jax.jit(draw).lower(first(key)).compile(),
-        )
-    )
-    seconds -= timed(lambda: jax.block_until_ready(warm_up(key)))[0]
+    warm_up, draw = ahead(warm_up, key), ahead(draw, jax.eval_shape(warm_up, key))
+    seconds = time.process_time() - start
 
     def run(seed):
         warm, state = timed(lambda: jax.block_until_ready(warm_up(jax.random.key(seed))))
@@ -180,19 +179,22 @@ def nutpie_nuts(A, y, sd):
         ["theta"],
     )
 
-    def run(seed):
-        seconds, trace = timed(
-            lambda: nutpie.sample(
-                model,
-                draws=N_DRAWS,
-                tune=N_WARMUP,
-                chains=1,
-                cores=1,
-                seed=seed,
-                low_rank_modified_mass_matrix=True,
-                progress_bar=False,
-            )
+    def sample(draws, tune, seed):
+        return nutpie.sample(
+            model,
+            draws=draws,
+            tune=tune,
+            seed=seed,
+            chains=1,
+            cores=1,
+            low_rank_modified_mass_matrix=True,
+            progress_bar=False,
         )
+
+    sample(10, 10, 0)  # imports the rest
+
+    def run(seed):
+        seconds, trace = timed(lambda: sample(N_DRAWS, N_WARMUP, seed))
         gradients = [
             int(part["n_steps"].sum()) for part in (trace.warmup_sample_stats, trace.sample_stats)
         ]
@@ -216,12 +218,14 @@ class Record:
         self.compilation, self.per_draw = compilation, per_draw
         self.warm, self.seconds, self.errors, self.points = [], [], [], []
 
-    def add(self, warm, seconds, posterior, name, gold):
+    def add(self, label, warm, seconds, posterior, name, gold):
         self.warm.append(warm)
         self.seconds.append(seconds)
         self.errors.append(accuracy(posterior, gold)[0])
         points = quantile_errors(posterior, name, gold)
         self.points.append(np.nan if points is None else points[0])
+        error = root_mean_square(self.errors[-1])
+        print(f"    {label}: {warm + seconds:.2f} s, error of means {error:.3f}", flush=True)
 
     def times_to(self, errors, goal):
         """Seconds of each run to an error of ``goal``; NaN if an engine misses it."""
@@ -252,7 +256,6 @@ def compare(name, seeds, max_seconds):
         if installed(peer):
             compilation, runs[peer] = prepare(A, y.astype(float), sd)
             records[peer] = Record(compilation, per_draw=True)
-            runs[peer](0)
     for engine in ENGINES:
         records[engine] = Record(timed(lambda: model_of(name, gold, engine, 0).fit(X, y))[0])  # noqa: B023
     point, unit = LogisticRegression(C=sd**2), []
@@ -261,10 +264,12 @@ def compare(name, seeds, max_seconds):
         for peer, run in runs.items():
             warm, seconds, draws = run(seed)
             names = [str(k) for k in range(A.shape[1])]
-            records[peer].add(warm, seconds, ParticlePosterior(draws, names=names), name, gold)
+            records[peer].add(
+                peer, warm, seconds, ParticlePosterior(draws, names=names), name, gold
+            )
         for engine in ENGINES:
             seconds, model = timed(lambda: model_of(name, gold, engine, seed).fit(X, y))  # noqa: B023
-            records[engine].add(0.0, seconds, model.posterior_, name, gold)
+            records[engine].add(engine, 0.0, seconds, model.posterior_, name, gold)
         unit += [timed(lambda: point.fit(X, y))[0] for _ in range(5)]
         if time.process_time() - start > max_seconds:
             break
@@ -289,14 +294,18 @@ def print_accuracy(records, unit):
             f"{np.median(np.add(record.warm, record.seconds)):8.3f}{to_means:10.3f}"
             f"{to_means + record.compilation:10.3f}{to_points:11.3f}{to_means / unit:8.0f}"
         )
-    for peer in set(PEERS) & set(records):
-        for label, times in (("means", Record.to_means), ("points", Record.to_points)):
-            ratios = {
-                engine: np.median(times(records[engine]) / times(records[peer]))
-                for engine in ENGINES
-            }
-            text = ", ".join(f"{engine} {ratio:.2f}" for engine, ratio in ratios.items())
-            print(f"to the same error of {label}, over {peer}: {text}")
+    ways = {
+        "means": Record.to_means,
+        "means, compiled": lambda record: record.to_means() + record.compilation,
+        "points": Record.to_points,
+    }
+    default = records[ENGINES[0]]
+    for label, times in ways.items():
+        ratios = {
+            method: np.median(times(record) / times(default)) for method, record in records.items()
+        }
+        text = ", ".join(f"{method} {ratio:.2f}" for method, ratio in ratios.items())
+        print(f"to the same error of {label}, over {ENGINES[0]}: {text}")
     sys.stdout.flush()
 
 
