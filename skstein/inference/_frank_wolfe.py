@@ -11,6 +11,7 @@ Equations and algorithms are those of Futami, Cui, Sato & Sugiyama (2018), "Fran
 sampling", as corrected in the documentation.
 """
 
+import math
 from functools import partial
 
 import numpy as np
@@ -58,7 +59,7 @@ class Ascent:
             direction = field(y)
             y = y + self._adam.step(direction)
             self._left -= 1
-            norm = np.linalg.norm(direction)
+            norm = math.sqrt(np.vdot(direction, direction))
             progress = self._noisy or norm < _PROGRESS * self._least
             self._least, self._stale = (norm, 0) if progress else (self._least, self._stale + 1)
         return y
@@ -85,8 +86,12 @@ class Oracle:
 
     def __init__(self, target, kernel, own, points, scores, weights):
         self._target, self._kernel, self._own = target, kernel, own
-        self._points, self._scores, self._weights = points, scores, weights
-        self._drift = kernel.drift_of(points, scores, weights)
+        self._others = points, scores, (1.0 - own) * weights
+        # A particle's own term is the drift that another at its place would exert: it comes last.
+        row = np.zeros((int(own > 0.0), points.shape[1]))
+        self._points, self._scores = np.vstack([points, row]), np.vstack([scores, row])
+        weights = np.append(self._others[2], own)[: len(self._points)]
+        self._drift = kernel.drift_of(self._points, self._scores, weights)
         self._start = None
 
     def start_from(self, y, score):
@@ -97,15 +102,20 @@ class Oracle:
         """
         self._start = y, score
 
-    def field(self, y, scores=None, rng=None):
-        """The field at ``y`` of shape (n, dim), from minibatches of ``rng`` without ``scores``."""
-        field = np.zeros_like(y)
-        if len(self._points):
-            field += (1.0 - self._own) * self._drift(y)
+    def field(self, y, rng=None):
+        """The field at ``y`` of shape (1, dim), from a minibatch of ``rng`` if there are any."""
+        if not len(self._points):
+            return np.zeros_like(y)
         if self._own:
-            scores = self._score(y, rng) if scores is None else scores
-            field += self._own * self._kernel.self_term(y, scores)
-        return field
+            self._points[-1], self._scores[-1] = y[0], self._score(y, rng)[0]
+        return self._drift(y)
+
+    def weakest(self, y, scores):
+        """Which of ``y`` (n, dim), with their scores, has the weakest field."""
+        field = self._own * self._kernel.self_term(y, scores)
+        if len(self._others[0]):
+            field += self._kernel.drift(y, *self._others)
+        return np.argmin(np.einsum("ij,ij->i", field, field))
 
     def _score(self, y, rng):
         """The particle's own score at ``y`` of shape (1, dim)."""
@@ -131,16 +141,15 @@ class Oracle:
         2)``, and grow from W = 4 on.
         """
         target, kernel, own = self._target, self._kernel, self._own
+        all_points, all_scores, weights = self._others
 
         def advance(block, points, scores, ascent, rng):
-            rest = outside(block, y, self._points) if len(points) else None
+            rest = outside(block, y, all_points) if len(points) else None
 
             def field(part):
                 direction = np.zeros_like(part)
                 if rest is not None:
-                    direction += (1.0 - own) * kernel.drift(
-                        part, points, scores, self._weights, rest
-                    )
+                    direction += kernel.drift(part, points, scores, weights, rest)
                 if own:
                     point = y.copy()
                     point[:, block] = part
@@ -153,8 +162,8 @@ class Oracle:
         blocks = [
             slice(part[0], part[-1] + 1) for part in np.array_split(np.arange(y.shape[1]), n_blocks)
         ]
-        points = [np.ascontiguousarray(self._points[:, block]) for block in blocks]
-        scores = [np.ascontiguousarray(self._scores[:, block]) for block in blocks]
+        points = [np.ascontiguousarray(all_points[:, block]) for block in blocks]
+        scores = [np.ascontiguousarray(all_scores[:, block]) for block in blocks]
         ascents = [Ascent(learning_rate, n_steps, target.stochastic) for _ in blocks]
         rngs = rng.spawn(n_blocks)
         while not all(ascent.done for ascent in ascents):
@@ -213,19 +222,24 @@ class SteinMeasure:
 
     def put(self, i, y, score):
         """Set particle ``i``, which is new or has moved; a new one has weight only among equals."""
-        self._points[i], self._scores[i] = y, score
         if i == self.size:
             self.size += 1
             if self._weights is not None:
                 self._weights = np.append(self._weights, 0.0)
-        row = self.kernel.stein_matrix(y[None], score[None], self.points, self.scores)[0]
-        if not np.isfinite(row).all():
+        self._place(slice(i, i + 1), y[None], score[None])
+
+    def _place(self, some, points, scores):
+        """Set the particles of a slice."""
+        self._points[some], self._scores[some] = points, scores
+        rows = self.kernel.stein_matrix(points, scores, self.points, self.scores)
+        if not np.isfinite(rows).all():
+            longest = np.linalg.norm(scores, axis=1).max()
             raise FloatingPointError(
-                f"the Stein kernel overflows at a particle whose score has length "
-                f"{np.linalg.norm(score):.1g}; reduce learning_rate or sample_weight, or scale the "
-                "features."
+                f"the Stein kernel overflows at a particle whose score has length {longest:.1g}; "
+                "reduce learning_rate or sample_weight, or scale the features."
             )
-        self._matrix[i, : self.size] = self._matrix[: self.size, i] = row
+        self._matrix[some, : self.size] = rows
+        self._matrix[: self.size, some] = rows.T
 
     def ksd(self):
         """Kernel Stein discrepancy."""
@@ -265,9 +279,7 @@ class SteinMeasure:
         """
         if not target.whitened:
             return
-        # They are views of what `put` changes.
+        # They are views of what `_place` changes.
         points, scores = self.points.copy(), self.scores.copy()
-        moved = match_moments(target, points, scores, self.weights, n_steps, map, first)
-        for i, (y, score) in enumerate(zip(*moved, strict=True)):
-            if i >= first:
-                self.put(i, y, score)
+        points, scores = match_moments(target, points, scores, self.weights, n_steps, map, first)
+        self._place(slice(first, self.size), points[first:], scores[first:])

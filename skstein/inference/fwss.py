@@ -180,8 +180,7 @@ class FWSS(Engine):
             oracle = self._oracle(target, kernel, measure, i)
             if new and cached:
                 # Algorithm 7: the cached particle where the field is weakest comes first.
-                field = oracle.field(starts[i:], known[i:])
-                first = i + np.argmin(np.einsum("ij,ij->i", field, field))
+                first = i + oracle.weakest(starts[i:], known[i:])
                 starts[[i, first]], known[[i, first]] = starts[[first, i]], known[[first, i]]
             y = (starts if new else measure.points)[i : i + 1].copy()
             if target.stochastic:
