@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skstein import BayesianMLPClassifier, BayesianMLPRegressor, ParticlePosterior, predictive
+from skstein._callbacks import ProgressLines
 from skstein.inference import (
     PMD,
     Ensemble,
@@ -798,5 +799,15 @@ def test_a_line_of_progress_says_where_training_is(capsys):
     X, y = data(BayesianMLPRegressor)
     network(BayesianMLPRegressor, verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
-    pattern = r"\[.*\] training, iteration \d+ of \d+, loss [\d.e-]+, [\d.]+ s, about \d+ s left"
+    pattern = r"\[.*\] training, iteration \d+ of \d+, loss [\d.e-]+, [\d.]+ s(, about .*)?"
     assert len(lines) > 9 and all(re.fullmatch(pattern, line) for line in lines)
+
+
+def test_a_line_of_progress_says_what_is_left_once_it_is_known(capsys, monkeypatch):
+    clock = iter([0.0, 90.0, 91.0, 100.0, 103.0, 106.0])  # routines compile, and chains warm up
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    lines = ProgressLines("")
+    for iteration, stage in enumerate(["training", "training", "MCMC", "MCMC", "MCMC"], start=1):
+        lines(iteration, 5, None, {"stage": stage, "last_stage": stage == "MCMC"})
+    ends = [line.split(" of 5, ")[1] for line in capsys.readouterr().out.splitlines()]
+    assert ends == ["90.0 s", "91.0 s", "100.0 s", "103.0 s, about 3 s left", "106.0 s"]

@@ -30,12 +30,12 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         Of the hidden layers.
     inference : str or engine instance, default="ensemble"
         What follows the training of the networks. "ensemble": nothing. "mcmc": a chain of
-        stochastic gradient Hamiltonian Monte Carlo from each network; "ksd-mcmc": thinned, if
-        ``n_particles`` is less than draws. "pmfvb", "svgd" or "fwss":
-        particles that go on from the networks by these engines. Or an engine, which is cloned; an
-        `Ensemble` takes the place of the training that the parameters below describe. A name
-        becomes an engine that does as they say when a nested parameter is set, such as
-        ``inference__max_iter``.
+        stochastic gradient Hamiltonian Monte Carlo from each network, which with a few hundred rows
+        is much nearer to the posterior; "ksd-mcmc": thinned, if ``n_particles`` is less than draws.
+        "pmfvb", "svgd" or "fwss": particles that go on from the networks by these engines. Or an
+        engine, which is cloned; an `Ensemble` takes the place of the training that the parameters
+        below describe. A name becomes an engine that does as they say when a nested parameter is
+        set, such as ``inference__max_iter``.
     subspace : "curve" or None, default=None
         "curve": of all networks, only those in a plane, through two trained networks and the middle
         of a curve of good networks between them. There ``inference`` may be "mcmc", "ksd-mcmc",
