@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
-from scipy.stats import halfnorm, multivariate_normal, norm
+from scipy.stats import halfnorm, ks_2samp, multivariate_normal, norm
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -350,6 +350,33 @@ def test_a_horseshoe_target_agrees_with_itself(kind, rng):
         slope = (bijection.log_det(row + moves) - bijection.log_det(row - moves)) / (2 * step)
         pulled = bijection.pull_score(row[None], score[:1])[0]
         assert_allclose(pulled, jacobian @ score[0] + slope, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kind", [BayesianLinearRegression, BayesianLogisticRegression])
+def test_strong_coefficients_under_a_horseshoe_stay_as_they_are(kind, rng):
+    """Chains would not move along the ridge of a coefficient that is known and the scales."""
+    X = rng.normal(size=(300, 12))
+    signal = X[:, :2] @ [3.0, -2.0]
+    y = signal + rng.logistic(size=300)
+    regressor = kind is BayesianLinearRegression
+    model = kind(prior="horseshoe", random_state=0).fit(X, y if regressor else (y > 0).astype(int))
+    posterior = model.posterior_
+    assert posterior.diagnostics["rhat"].max() < 1.05
+    assert posterior.diagnostics["ess"].min() > 200
+    assert_allclose(np.ravel(model.coef_)[:2], [3.0, -2.0], atol=1.0)
+
+
+def test_a_horseshoe_target_with_strong_coefficients_agrees_with_itself(rng):
+    X = rng.normal(size=(80, 4))
+    y = X @ [3.0, -2.0, 0.0, 0.1] + 0.5 * rng.normal(size=80)
+    target = HorseshoeTarget(LinearTarget(X, y), Horseshoe(1))
+    assert list(target._strong) == [1, 2]
+    z = rng.normal(size=(4, target.dim))
+    check_target(target, z, random_state=0)
+    draws = target.map.forward(target.sample_prior(rng, 20_000))
+    same_kind = [np.abs(draws[:, j]) / np.exp(draws[:, -2]) for j in (1, 3)]
+    assert ks_2samp(*same_kind).pvalue > 1e-4
 
 
 @pytest.mark.parametrize(("tau", "slab"), [(1e-3, 1.0), (0.1, 2.0), (3.0, 0.5), (50.0, 0.1)])

@@ -18,6 +18,9 @@ is a density of
 of which :math:`w_j` and u are standard normal before the data, whatever the other ones: neither the
 spike at 0 nor the funnel of a scale and what it scales is left. The prior is what the table makes
 of normals, so that values and gradients agree to the last digit.
+
+A coefficient that the rows know to be far from 0 stays as it is: its :math:`w_j` would have to
+follow every move of the scales. Its prior is the integral over its local scale.
 """
 
 import copy
@@ -25,7 +28,7 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.special import ndtr, ndtri
+from scipy.special import expit, logsumexp, ndtr, ndtri
 
 from .._jit._compile import frozen
 from .._jit.horseshoe import horseshoe_coefficients
@@ -40,6 +43,9 @@ _ROUND = 0.02  # below which w does not tell the logarithmic spike at 0
 _W_MOST = 8.0
 _N_AVERAGED, _AVERAGES, _STEP = 256, 15, 0.3
 _RHO = np.linspace(-6.0, 24.0, 61)
+# Standard deviations from 0, from where on a coefficient stays as it is: no mass is at the spike.
+_STRONG = 5.0
+_LOCAL = np.arange(-15.0, 45.0, 0.25)  # logarithms of local scales
 
 
 @lru_cache
@@ -64,6 +70,34 @@ def _table():
     coefficients = frozen(by_rho[::-1, :, ::-1].transpose(3, 1, 2, 0))
     corner, cell = [y[0], _RHO[0]], [y[1] - y[0], _RHO[1] - _RHO[0]]
     return coefficients, frozen(corner), frozen(cell), _ROUND
+
+
+def _log_prior(beta, log_tau, log_c):
+    r"""Log prior density of coefficients given the scales, and its derivatives.
+
+    Parameters
+    ----------
+    beta : ndarray of shape (m, k)
+    log_tau, log_c : ndarray of shape (m, 1)
+
+    Returns
+    -------
+    tuple
+        The sum over coefficients (m,); its derivatives by beta (m, k), log tau and log c (m,).
+    """
+    log_share = np.log((_LOCAL[1] - _LOCAL[0]) / np.pi) - np.log(np.cosh(_LOCAL))
+    beyond = 2.0 * (_LOCAL - (log_c - log_tau))  # the slab, (m, local scales)
+    log_std = (_LOCAL - 0.5 * np.logaddexp(0.0, beyond))[:, None]
+    log_b = np.log(np.maximum(np.abs(beta), 1e-300)) - log_tau
+    square = np.exp(np.minimum(2.0 * (log_b[..., None] - log_std), 700.0))
+    terms = log_share - log_std - 0.5 * square
+    value = logsumexp(terms, axis=2)
+    share = np.exp(terms - value[..., None])
+    by_b = -np.sum(share * square, axis=2)
+    by_rho = np.sum(share * expit(beyond)[:, None] * (square - 1.0), axis=2).sum(axis=1)
+    total = np.sum(value - 0.5 * np.log(2.0 * np.pi) - log_tau, axis=1)
+    by_beta = by_b / np.where(beta == 0.0, 1.0, beta)
+    return total, by_beta, -by_b.sum(axis=1) - by_rho - beta.shape[1], by_rho
 
 
 class HorseshoeMap:
@@ -196,10 +230,18 @@ class HorseshoeTarget(Wrapper):
             # Of one coefficient of a feature, at no effect and noise of variance 1.
             information = regression._information_diagonal(np.zeros(flat.dim))[coef].mean()
             global_scale = prior.odds(len(coef)) / np.sqrt(information)
+        self._strong = self._far_from_zero(coef)
+        coef = np.setdiff1d(coef, self._strong)
         self.map = HorseshoeMap(coef, float(np.log(global_scale)), log_noise)
         half = 0.5 * prior.slab_df
         self._slab = LogInverseGamma(half, half * prior.slab_scale**2)
         self._normal = np.append(coef, self._inner)
+
+    def _far_from_zero(self, coef):
+        """Coefficients that the rows know to be far from 0, under a normal prior of scale 1."""
+        laplace = laplace_approximation(self._ridge)
+        sure = np.abs(laplace.mode) > _STRONG * np.sqrt(laplace.variances())
+        return coef[sure[coef]]
 
     @property
     def names(self):
@@ -297,7 +339,12 @@ class HorseshoeTarget(Wrapper):
         normal = z[:, self._normal]
         value = -0.5 * np.einsum("ij,ij->i", normal, normal)
         constant = np.log(2.0) - 0.5 * len(self._normal) * np.log(2.0 * np.pi)
-        return value + constant + self._slab.log_density(2.0 * z[:, -1:])
+        return value + constant + self._slab.log_density(2.0 * z[:, -1:]) + self._of_strong(z)[0]
+
+    def _of_strong(self, z):
+        """Log prior of the coefficients that stay as they are, and its derivatives."""
+        log_tau, *_, log_c = self.map._scales(z)
+        return _log_prior(z[:, self._strong], log_tau, log_c)
 
     def log_prior(self, z):
         return self.target.log_prior(z[:, : self._inner]) + self._own_log_prior(z)
@@ -316,7 +363,10 @@ class HorseshoeTarget(Wrapper):
 
     def _pulled(self, z, score, at=None):
         """The score in z, from that of the regression without the prior of the coefficients."""
-        score = self.map.pull(z, np.hstack([score, np.zeros((len(z), 2))]), at)
+        _, by_strong, by_tau, by_c = self._of_strong(z)
+        score = np.column_stack([score, by_tau, by_c])
+        score[:, self._strong] += by_strong
+        score = self.map.pull(z, score, at)
         score[:, self._normal] -= z[:, self._normal]
         score[:, -1:] += 2.0 * self._slab.score(2.0 * z[:, -1:])
         return score
@@ -326,6 +376,9 @@ class HorseshoeTarget(Wrapper):
         z[:, : self._inner] = self.target.sample_prior(rng, m)
         z[:, self._normal] = rng.standard_normal((m, len(self._normal)))
         z[:, -1:] = 0.5 * self._slab.sample(rng, m)
+        whole = HorseshoeMap(self._strong, self.map.log_scale, self.map.log_noise)
+        z[:, self._strong] = rng.standard_normal((m, len(self._strong)))
+        z[:, self._strong] = whole.forward(z)[:, self._strong]
         return z
 
     def take(self, rows):
