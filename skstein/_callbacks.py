@@ -19,22 +19,29 @@ def between_rounds(*callbacks):
 class ProgressLines:
     """Callback of an engine that prints a line for each tenth of the run and each stage of it.
 
-    It says where the run is, the loss where there is one, and the seconds spent and about left.
+    It says where the run is, the loss where there is one, and the seconds spent. How many are left
+    is known in the last stage after its first round, in which routines compile and chains warm up.
     """
 
     def __init__(self, label):
         self.label = label
         self.last = 0, ""
         self.begin = time.perf_counter()
+        self.first = None
 
     def __call__(self, iteration, total, make_posterior, info):
         now = 10 * iteration // total, info.get("stage", "")
+        spent = time.perf_counter() - self.begin
+        if self.first is None or now[1] != self.last[1]:
+            self.first = iteration, spent
         if now != self.last:
             self.last = now
             stage = f"{now[1]}, " if now[1] else ""
             loss = f", loss {info['loss']:.3g}" if "loss" in info else ""
-            spent = time.perf_counter() - self.begin
-            left = f", about {spent * (total / iteration - 1.0):.0f} s left" if iteration else ""
+            done, since = iteration - self.first[0], spent - self.first[1]
+            more = since / done * (total - iteration) if done else 0.0
+            known = info.get("last_stage", True) and more >= 0.5
+            left = f", about {more:.0f} s left" if known else ""
             where = f"{stage}iteration {iteration} of {total}"
             print(f"[{self.label}] {where}{loss}, {spent:.1f} s{left}")
         return False

@@ -579,7 +579,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         Raises
         ------
         ValueError
-            If ``n_samples`` is no positive integer.
+            If ``n_samples`` is not a positive integer.
         """
         n_samples = check_count(n_samples, "n_samples")
         rng = as_generator(random_state)
@@ -626,7 +626,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         Raises
         ------
         ValueError
-            If ``n_samples`` is no positive integer.
+            If ``n_samples`` is not a positive integer.
         """
         return self._drawn(X, n_samples, random_state, noisy=True)
 

@@ -198,7 +198,7 @@ def test_progress_of_networks_tells_stage_and_time(rows, capsys):
     lines = capsys.readouterr().out.splitlines()
     pattern = (
         r"\[BayesianMLPClassifier\] (training|SVGD), iteration (\d+) of (\d+),"
-        r"(?: loss -?\d+\.\d+,)? (\d+\.\d) s, about \d+ s left"
+        r"(?: loss -?\d+\.\d+,)? (\d+\.\d) s(?:, about \d+ s left)?"
     )
     stages, iterations, totals, times = zip(
         *(re.fullmatch(pattern, line).groups() for line in lines), strict=True

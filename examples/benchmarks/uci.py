@@ -39,7 +39,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skstein import BayesianMLPRegressor, predictive
+from skstein import BayesianLinearRegression, BayesianMLPRegressor, predictive
 from skstein.metrics import crps_normal_mixture
 
 SETS = ["boston", "yacht", "energy", "concrete", "wine", "power", "kin8nm", "naval", "protein"]
@@ -65,16 +65,22 @@ PUBLISHED = {
 }
 
 
-def load(name, split, validate):
-    """Training and test rows of a split, or of its training rows nine tenths and one."""
+def table(name):
+    """The arrays of a set."""
     path = Path(os.environ.get("SKSTEIN_DATA", ".")) / "data" / f"uci_{name}.npz"
     if not path.exists():
         sys.exit(f"no {path}: set SKSTEIN_DATA to a folder with data/uci_*.npz")
     with np.load(path) as file:
-        if split >= len(file["train_index"]):
-            return None
-        X, y = file["X"], file["y"]
-        train, test = (file[key][split].astype(int) for key in ("train_index", "test_index"))
+        return dict(file)
+
+
+def load(name, split, validate):
+    """Training and test rows of a split, or of its training rows nine tenths and one."""
+    arrays = table(name)
+    if split >= len(arrays["train_index"]):
+        return None
+    X, y = arrays["X"], arrays["y"]
+    train, test = (arrays[key][split].astype(int) for key in ("train_index", "test_index"))
     if validate:
         order = np.random.default_rng(1000 + split).permutation(train)
         test, train = np.split(order, [len(order) // 10])
@@ -149,6 +155,8 @@ def evaluate(method, name, split, data, settings):
         model = SklearnEnsemble(name, split)
     elif method == "gp":
         model = GaussianProcess(name, split)
+    elif method == "linear":
+        model = BayesianLinearRegression(random_state=split)
     elif method == "ours":
         model = ours(name, split, **settings)
     else:
@@ -159,7 +167,7 @@ def evaluate(method, name, split, data, settings):
         model.fit(X, y)
     seconds = time.process_time() - start
     mean, std = model.predict(X_test, return_std=True)
-    if isinstance(model, BayesianMLPRegressor):
+    if method not in PEERS:
         log_likelihood = model.log_predictive(X_test, y_test)
         low, high = model.predict_interval(X_test, 0.9).T
         crps = predictive(model, X_test).crps(y_test).mean()
@@ -182,6 +190,27 @@ def read(path):
         return []
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def append(path, row):
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        if new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def parsed(settings):
+    """Values of ``NAME=VALUE``."""
+    values = {}
+    for item in settings:
+        key, _, value = item.partition("=")
+        try:
+            values[key] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            values[key] = value
+    return values
 
 
 def print_table(rows):
@@ -245,13 +274,7 @@ def main():
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--csv", type=Path, dest="summary", metavar="FILE")
     args = parser.parse_args()
-    settings = {}
-    for item in args.settings:
-        key, _, value = item.partition("=")
-        try:
-            settings[key] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            settings[key] = value
+    settings = parsed(args.settings)
     if args.summary:
         return write_csv(read(args.csv), args.summary)
     if args.table:
@@ -268,13 +291,7 @@ def main():
                 if data is None or (method == "gp" and len(data[0]) > LARGEST_GP):
                     continue
                 result = evaluate(method, name, split, data, settings)
-                row = {"set": name, "method": label, "split": split, **result}
-                new = not args.csv.exists()
-                with args.csv.open("a", newline="") as file:
-                    writer = csv.DictWriter(file, FIELDS)
-                    if new:
-                        writer.writeheader()
-                    writer.writerow(row)
+                append(args.csv, {"set": name, "method": label, "split": split, **result})
     print_table(read(args.csv))
 
 

@@ -4,8 +4,11 @@ The measure ``sum_l w_l delta(x_l)`` is moved towards the target in the space of
 oracle ascends the corrected field of Frank-Wolfe Stein Sampling to the next particle, for blocks of
 coordinates at the same time if it is asked to (algorithm 4). Weights minimise the distance to the
 target in the space of the Stein kernel ``k0``, where the target's embedding is zero, so that the
-distance is the kernel Stein discrepancy and needs no integral. (Weights of Bayesian quadrature over
-the particles, with the same kernel, would change nothing.)
+distance is the kernel Stein discrepancy and needs no integral. (Weights of Bayesian quadrature,
+eq. 11, over the particles, with the same kernel, would change nothing.)
+
+Equations and algorithms are those of Futami, Cui, Sato & Sugiyama (2018), "Frank-Wolfe Stein
+sampling", as corrected in the documentation.
 """
 
 import math
@@ -65,8 +68,8 @@ class Ascent:
 class Oracle:
     """The search for the place of one particle, given the others.
 
-    The field is the Stein drift that the others exert, with the weight ``1 - own``, and the
-    particle's own term with the weight ``own``.
+    The field is the Stein drift that the others exert (eq. 4, corrected), with the weight
+    ``1 - own``, and the particle's own term with the weight ``own``.
 
     Parameters
     ----------
@@ -124,12 +127,12 @@ class Oracle:
         return known + (there - before)
 
     def search(self, y, learning_rate, n_steps, rng):
-        """Where the field leads from ``y`` of shape (1, dim)."""
+        """Where the field leads from ``y`` of shape (1, dim): algorithm 2."""
         ascent = Ascent(learning_rate, n_steps, self._target.stochastic)
         return ascent.advance(partial(self.field, rng=rng), y, n_steps)
 
     def search_blocks(self, y, learning_rate, n_steps, rng, n_blocks, map):
-        """The same by blocks of coordinates, each a piece for ``map``.
+        """The same by blocks of coordinates, each a piece for ``map``: algorithm 4.
 
         A block takes `_ROUND` steps while the others, and with them their factor of the kernel,
         stand still; then all are put together. Without that the blocks repeat each other's
@@ -243,7 +246,7 @@ class SteinMeasure:
         return float(np.sqrt(max(self.weights @ self.matrix @ self.weights, 0.0)))
 
     def gaps(self, x, scores):
-        """Duality gaps of ``x`` (m, dim): positive for what can lower the discrepancy."""
+        """Duality gaps of ``x`` (m, dim), eq. 31: positive for what can lower the discrepancy."""
         cross = self.kernel.stein_matrix(x, scores, self.points, self.scores) @ self.weights
         return self.ksd() ** 2 - cross
 
@@ -254,6 +257,7 @@ class SteinMeasure:
         squared, cross = weights @ self.matrix @ weights, row @ weights
         step = 1.0
         if weights.any():
+            # Eq. 10, with the distance from the measure to the new particle below the line.
             step = np.clip((squared - cross) / (squared - 2.0 * cross + row[i]), 0.0, 1.0)
         self._weights = (1.0 - step) * weights
         self._weights[i] += step

@@ -169,7 +169,9 @@ class Trained(Engine):
         def useful(posterior):
             return without_failures(target, posterior, weighted=self.subspace is not None)
 
-        called = stages.callback("training", 0, lambda posterior: useful(posterior)[0])
+        called = stages.callback(
+            "training", 0, lambda posterior: useful(posterior)[0], self.then is None
+        )
         posterior = start = self._training.run(target, rng, init=init, map=map, callback=called)
         scale, leaves = None, False
         if self.then is not None and not stages.stopped:
@@ -183,7 +185,7 @@ class Trained(Engine):
                 return _as_networks(posterior, start, forward, target.names)
 
             called = stages.callback(
-                self.name, start.n_iter, lambda posterior: useful(whole(posterior))[0]
+                self.name, start.n_iter, lambda posterior: useful(whole(posterior))[0], True
             )
             posterior = whole(run(callback=called))
         posterior, failure = useful(posterior)
@@ -241,14 +243,15 @@ class _Stages:
         self._callback, self._total = callback, total
         self._done, self.stopped = 0, False
 
-    def callback(self, stage, n_before, finish):
+    def callback(self, stage, n_before, finish, last):
         """That of a stage, after so many iterations; ``finish`` makes its posteriors whole."""
 
         def called(iteration, total, make_posterior, info):
             self._done += 1
             if self._callback is not None:
                 total = max(self._done + 1, total) if self._total is None else self._total
-                info = {**info, "n_iter": n_before + iteration, "stage": stage}
+                own = {"n_iter": n_before + iteration, "stage": stage}
+                info = {**info, **own, "last_stage": last}
                 self.stopped = self._callback(
                     self._done, total, lambda: finish(make_posterior()), info
                 )

@@ -30,12 +30,12 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         Of the hidden layers.
     inference : str or engine instance, default="ensemble"
         What follows the training of the networks. "ensemble": nothing. "mcmc": a chain of
-        stochastic gradient Hamiltonian Monte Carlo from each network; "ksd-mcmc": thinned, if
-        ``n_particles`` is less than draws. "pmfvb", "svgd" or "fwss":
-        particles that go on from the networks by these engines. Or an engine, which is cloned; an
-        `Ensemble` takes the place of the training that the parameters below describe. A name
-        becomes an engine that does as they say when a nested parameter is set, such as
-        ``inference__max_iter``.
+        stochastic gradient Hamiltonian Monte Carlo from each network, which with a few hundred rows
+        is much nearer to the posterior; "ksd-mcmc": thinned, if ``n_particles`` is less than draws.
+        "pmfvb", "svgd" or "fwss": particles that go on from the networks by these engines. Or an
+        engine, which is cloned; an `Ensemble` takes the place of the training that the parameters
+        below describe. A name becomes an engine that does as they say when a nested parameter is
+        set, such as ``inference__max_iter``.
     subspace : "curve" or None, default=None
         "curve": of all networks, only those in a plane, through two trained networks and the middle
         of a curve of good networks between them. There ``inference`` may be "mcmc", "ksd-mcmc",
@@ -75,7 +75,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         seconds so far.
     warm_start : bool, default=False
         Whether `fit` trains the networks of the call before for longer, and then makes the second
-        stage anew.
+        stage again.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
 
     @validated
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Train the same networks for one epoch on further rows, with a constant learning rate.
+        """Train the same networks for one epoch on more rows, with a constant learning rate.
 
         The second stage needs all rows at once, and is left out: particles are the networks. The
         first rows fix what is standardised by.
