@@ -382,6 +382,8 @@ def print_growth(by_rows, by_features, max_seconds=40):
             methods[peer] = lambda X, y, prepare=prepare: sum(
                 prepare(np.column_stack([np.ones(len(X)), X]), y, 1.0)[1](0)[:2]
             )
+    for engine in ENGINES:
+        methods[engine](*rows_of(100, 2))  # compiles
     for title, grid in (("rows", by_rows), ("features", by_features)):
         sizes = [n if title == "rows" else p for n, p in grid]
         print(f"\nseconds by {title}: {sizes}")

@@ -28,10 +28,10 @@ def horseshoe_coefficients(table, w, log_tau, log_c):
         :math:`\beta`; its derivatives by w, :math:`\log \tau` and :math:`\log c`; the logarithm of
         the first of these, and its derivatives by w and :math:`\log c`.
     """
-    coefficients, start, step, width = table
+    *grid, width = table
     result = np.empty((7, *w.shape))
     _horseshoe_coefficients(
-        coefficients, start, step, float(width), frozen(w), frozen(log_tau), frozen(log_c), result
+        *map(frozen, grid), float(width), *map(frozen, (w, log_tau, log_c)), result
     )
     return result
 

@@ -30,8 +30,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import expit, logsumexp, ndtr, ndtri
 
-from .._jit._compile import frozen
-from .._jit.horseshoe import horseshoe_coefficients
+from .. import _jit
 from ..priors import LogInverseGamma
 from .base import Target
 from .joint_prior import Flat
@@ -67,9 +66,13 @@ def _table():
         known = np.isfinite(log_w) & (log_w < np.log(_W_MOST) + 0.3)
         values[:, k] = CubicSpline(log_w[known], log_b[known])(np.log(w)) - np.log(w)
     by_rho = CubicSpline(_RHO, CubicSpline(y, values).c, axis=2).c  # (4, n_rho, 4, n_y), falling
-    coefficients = frozen(by_rho[::-1, :, ::-1].transpose(3, 1, 2, 0))
-    corner, cell = [y[0], _RHO[0]], [y[1] - y[0], _RHO[1] - _RHO[0]]
-    return coefficients, frozen(corner), frozen(cell), _ROUND
+    coefficients = np.ascontiguousarray(by_rho[::-1, :, ::-1].transpose(3, 1, 2, 0))
+    corner, cell = np.array([y[0], _RHO[0]]), np.array([y[1] - y[0], _RHO[1] - _RHO[0]])
+    return coefficients, corner, cell, _ROUND
+
+
+def _coefficients(w, log_tau, log_c):
+    return _jit.horseshoe.horseshoe_coefficients(_table(), w, log_tau, log_c)
 
 
 def _log_prior(beta, log_tau, log_c):
@@ -132,12 +135,12 @@ class HorseshoeMap:
     def at(self, z):
         """Coefficients and derivatives, `horseshoe_coefficients`; those of tau by u."""
         log_tau, slope, curve, log_c = self._scales(z)
-        return horseshoe_coefficients(_table(), z[:, self.coef], log_tau, log_c), slope, curve
+        return _coefficients(z[:, self.coef], log_tau, log_c), slope, curve
 
     def forward(self, z):
         log_tau, _, _, log_c = self._scales(z)
         theta = z.copy()
-        theta[:, self.coef] = horseshoe_coefficients(_table(), z[:, self.coef], log_tau, log_c)[0]
+        theta[:, self.coef] = _coefficients(z[:, self.coef], log_tau, log_c)[0]
         theta[:, -2:-1] = log_tau
         return theta
 
@@ -151,7 +154,7 @@ class HorseshoeMap:
         low, high = np.full(beta.shape, -700.0), np.full(beta.shape, 5.0)  # of log w
         for _ in range(60):
             middle = 0.5 * (low + high)
-            less = horseshoe_coefficients(_table(), np.exp(middle), log_tau, log_c)[0] < beta
+            less = _coefficients(np.exp(middle), log_tau, log_c)[0] < beta
             low, high = np.where(less, middle, low), np.where(less, high, middle)
         z[:, self.coef] = np.copysign(np.exp(0.5 * (low + high)), theta[:, self.coef])
         return z

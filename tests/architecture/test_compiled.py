@@ -118,6 +118,17 @@ print(json.dumps([name for name in {OPTIONAL} if name in set(sys.modules) - befo
     assert run(code, tmp_path) == []
 
 
+def test_an_estimator_does_not_load_numba(tmp_path):
+    """Which would double the time of an import; a fit may."""
+    code = """
+import sys, json
+from skstein import BayesianLogisticRegression
+BayesianLogisticRegression()
+print(json.dumps("numba" in sys.modules))
+"""
+    assert run(code, tmp_path) is False
+
+
 def test_a_second_process_compiles_nothing(two_runs):
     first, second = two_runs
     assert sum(r["misses"] for r in first.values()) > 0
