@@ -14,6 +14,14 @@ def drop_weightless(X, y, sample_weight, *others):
     return arrays if kept.all() else tuple(values[kept] for values in arrays)
 
 
+def canonical(X):
+    """X with one entry per place if it is sparse; a copy if it had several."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
 def constant_columns(X):
     """How many columns hold one value alone."""
     if sparse.issparse(X):

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import shards
-from .._columns import constant_columns, drop_weightless, location_and_scale
+from .._columns import canonical, constant_columns, drop_weightless, location_and_scale
 from .._estimator import BayesianEstimator
 from .._validation import (
     HasMethods,
@@ -139,9 +139,7 @@ class BayesianLinearModel(BayesianEstimator):
         X, y = validate_data(
             self, X, y, reset=not further, dtype=(np.float64, np.float32), accept_sparse="csr"
         )
-        if sparse.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
+        X = canonical(X)
         check_magnitude(X, "X")
         return X, y
 

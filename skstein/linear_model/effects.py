@@ -19,6 +19,7 @@ from scipy import sparse
 from scipy.special import ndtri
 from sklearn.utils import Bunch, check_array, check_X_y
 
+from .._columns import canonical
 from .._validation import about, check_features, check_magnitude, columns_of, refuse_dask
 from ..targets import Grouping, MixedTarget
 from .offset import split
@@ -308,8 +309,7 @@ def read(estimator, X, y="no_validation", reset=False):
     """X as a `Table`, and y if given, validated; the layout is set if ``reset``."""
     refuse_dask(X, "X")
     if sparse.issparse(X):
-        X = X.tocsr(copy=True)
-        X.sum_duplicates()
+        X = canonical(X.tocsr())
     if not hasattr(X, "shape"):
         X = np.array([list(row) for row in X], dtype=object)
     check_features(estimator, X, reset)

@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_array, column_or_1d
 
 from .. import shards
-from .._columns import drop_weightless, location_and_scale_of, moments
+from .._columns import canonical, drop_weightless, location_and_scale_of, moments
 from .._validation import about, check_features, check_magnitude, check_sample_weight
 from ..targets import over_shards
 from ..targets.design import make_design
@@ -135,10 +135,7 @@ class _Reader:
             )
         if X.shape[1] != self.n_columns:
             raise ValueError(f"X has {X.shape[1]} columns, and {self.n_columns} in other blocks.")
-        if sparse.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return X
+        return canonical(X)
 
     def _check(self, X, y):
         _require_finite(X, "X")
