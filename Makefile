@@ -6,8 +6,9 @@ PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '' 2>/dev/null && break
 VENV := .venv
 BIN := $(VENV)/bin
 MINIMUM := .venv-minimum
+CLIENTS := .venv-clients
 
-.PHONY: demo test test-portable test-minimum test-all lint docs docs-quick clean
+.PHONY: demo test test-portable test-minimum test-clients test-all lint docs docs-quick clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -15,9 +16,9 @@ demo: $(VENV)/.installed-plot
 	$(BIN)/python examples/demo.py
 
 # Two workers with one thread each: threads of BLAS and numba would compete for the same cores.
-test test-portable test-minimum test-all: export OPENBLAS_NUM_THREADS = 1
-test test-portable test-minimum test-all: export OMP_NUM_THREADS = 1
-test test-portable test-minimum test-all: export NUMBA_NUM_THREADS = 1
+test test-portable test-minimum test-clients test-all: export OPENBLAS_NUM_THREADS = 1
+test test-portable test-minimum test-clients test-all: export OMP_NUM_THREADS = 1
+test test-portable test-minimum test-clients test-all: export NUMBA_NUM_THREADS = 1
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2
@@ -35,6 +36,10 @@ test-portable: $(VENV)/.installed-test
 test-minimum: $(MINIMUM)/.installed
 	$(MINIMUM)/bin/python -m pytest -n 2 --seed 1 tests/test_linear_model.py tests/test_outcomes.py \
 	    tests/test_probit.py
+
+# Packages that take any estimator of scikit-learn.
+test-clients: $(CLIENTS)/.installed
+	$(CLIENTS)/bin/python -m pytest tests/clients
 
 test-all: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow" --cov
@@ -72,7 +77,13 @@ $(MINIMUM)/.installed: pyproject.toml $(MINIMUM)/pyvenv.cfg
 	    'rb'))['project']; print(*(d.replace('>=', '==') for d in project['dependencies']))")
 	@touch $@
 
-$(VENV)/pyvenv.cfg $(MINIMUM)/pyvenv.cfg:
+$(CLIENTS)/.installed: pyproject.toml $(CLIENTS)/pyvenv.cfg
+	@echo "Installing skstein[test,clients] into $(CLIENTS) ..."
+	@$(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --editable '.[test,clients]'
+	@touch $@
+
+$(VENV)/pyvenv.cfg $(MINIMUM)/pyvenv.cfg $(CLIENTS)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "skstein needs Python 3.11 or newer, and '$(PYTHON)' is not:" \
 	         "install one, or name it with make PYTHON=/path/to/python3.11" >&2; exit 1; }
