@@ -85,7 +85,7 @@ class Trained(Engine):
     ConvergenceWarning
         If particles explain the rows worse than a constant does; they are left out, unless all do.
         If ``then`` works on the network itself, and its particles have left the posterior: the mean
-        square of their scores, of weights in units of their sizes, is above 20.
+        square of their scores, of weights in units of their sizes, is above 1000.
 
     Notes
     -----
