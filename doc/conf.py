@@ -3,9 +3,11 @@
 import re
 import sys
 from importlib.metadata import version as installed_version
+from inspect import signature as signature_of
 from pathlib import Path
 
 from docutils.nodes import SkipNode, Text, math, reference
+from sphinx.util.inspect import stringify_signature
 from sphinx_gallery.directives import depart_imgsg_html, imgsgnode, visit_imgsg_html
 
 import skstein
@@ -84,6 +86,13 @@ def skip_foreign_members(app, what, name, obj, skip, options):
     return None if module.startswith("skstein") else True
 
 
+def show_parameters(app, what, name, obj, options, signature, returned):
+    """An estimator's own parameters, not those of the ``__new__`` that checks their names."""
+    if what == "class" and (signature or "").startswith("(*args"):
+        return stringify_signature(signature_of(obj), show_annotation=False), None
+    return None
+
+
 def protect_shapes(app, what, name, obj, options, lines):
     """A shape such as ``(n_features_in_,)`` would be read as a link."""
     lines[:] = [re.sub(r"\((\w+_),", r"(``\1``,", line) for line in lines]
@@ -141,5 +150,6 @@ def setup(app):
     app.add_node(imgsgnode, html=(visit_figure, depart_figure), override=True)
     app.connect("doctree-resolved", keep_marks)
     app.connect("missing-reference", link_to_sklearn)
+    app.connect("autodoc-process-signature", show_parameters)
     app.connect("autodoc-process-docstring", protect_shapes, priority=400)
     app.connect("autodoc-skip-member", skip_foreign_members)

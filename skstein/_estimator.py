@@ -46,6 +46,17 @@ def _version():
     return __version__
 
 
+def _documentation():
+    """Where the package's metadata say that its documentation is, or nothing."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        urls = metadata("skstein").get_all("Project-URL", [])
+    except PackageNotFoundError:
+        return ""
+    return dict(url.split(", ", 1) for url in urls).get("Documentation", "")
+
+
 class VersionedPickles:
     """What is pickled carries the version of skstein, and warns when another one loads it."""
 
@@ -89,6 +100,12 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
             advice = [f"; use {cls._instead[name]}" for name in params if name in cls._instead]
             raise TypeError(f"{cls.__name__}() {error}{''.join(advice)}.") from None
         return super().__new__(cls)
+
+    def _get_doc_link(self):
+        """For the question mark in scikit-learn's diagrams."""
+        kind, pages = type(self), _documentation()
+        ours = kind.__module__.partition(".")[0] == "skstein"
+        return f"{pages}/generated/skstein.html#skstein.{kind.__name__}" if ours and pages else ""
 
     def set_params(self, **params):
         """Set the parameters of this estimator and of what it contains.

@@ -7,6 +7,8 @@ from ._blocks import row_blocks
 _ROUNDING = 1e-12  # of sums of weights
 _FEW = 32  # components, where a quantile of all is looked for
 _MOST_STEPS = 100
+_MOST_NEWTON = 6
+_NEAR = 1e-7  # of a probability: one more step of Newton's is within rounding
 
 
 def weighted_quantile(values, weights, q):
@@ -136,7 +138,7 @@ def representatives(weights):
     return np.minimum(found, len(weights) - 1)
 
 
-def mixture_quantiles(cdf, ppf, weights, q, *, discrete):
+def mixture_quantiles(cdf, ppf, weights, q, *, discrete, pdf=None):
     """Quantiles of mixtures: those of a few components first, from which all are soon at theirs.
 
     Parameters
@@ -152,6 +154,8 @@ def mixture_quantiles(cdf, ppf, weights, q, *, discrete):
         Probabilities in [0, 1].
     discrete : bool
         Whether outcomes are whole numbers; then so are the quantiles.
+    pdf : callable, default=None
+        The derivative of ``cdf``, by which it is asked less often.
 
     Returns
     -------
@@ -184,11 +188,32 @@ def mixture_quantiles(cdf, ppf, weights, q, *, discrete):
         low, high = ends.min(axis=1) - discrete, ends.max(axis=1)
         search = _whole_crossing if discrete else _crossing
         guess = search(lambda y: cdf(y, few).mean(axis=1), level, low, high)
+        found = None if pdf is None else _newton(cdf, pdf, weights, level, guess, high - low)
+        if found is not None:
+            result.append(found)
+            continue
         step = 0.02 * (high - low) + 1e-9 * np.abs(guess)
         step = np.ceil(step) if discrete else step
         low, high = guess - step, guess + (step - 1.0 if discrete else step)
         result.append(search(lambda y: cdf(y, slice(None)) @ weights, level, low, high))
     return np.stack(result, axis=1)
+
+
+def _newton(cdf, pdf, weights, level, guess, scale):
+    """Where distribution functions reach a level, close to a guess; None if not found in time."""
+    every = slice(None)
+    for _ in range(_MOST_NEWTON):
+        beyond = cdf(guess, every) @ weights - level
+        with np.errstate(all="ignore"):
+            step = beyond / (pdf(guess, every) @ weights)
+        if not np.isfinite(step).all():
+            return None
+        guess = guess - step
+        # A step squares the error, unless the density changes within it.
+        right = np.abs(beyond) < _NEAR * min(level, 1.0 - level)
+        if np.all(right & (np.abs(step) < 1e-6 * scale + 1e-12 * np.abs(guess))):
+            return guess
+    return None
 
 
 def _bracket(cdf, level, low, high):
@@ -223,9 +248,11 @@ def _crossing(cdf, level, low, high):
     below, above = below - level, above - level
     tolerance = 1e-12 * (high - low) + 4e-16 * np.abs(high)
     guess, side = high, np.zeros(len(high))
-    for _ in range(_MOST_STEPS):
+    for i in range(_MOST_STEPS):
         with np.errstate(invalid="ignore", divide="ignore"):
             new = np.where(above > below, low + (high - low) * below / (below - above), high)
+        if i > 8 and i % 2:  # a function far from a line
+            new = 0.5 * (low + high)
         moved, guess = np.abs(new - guess), new
         if not np.any(moved > tolerance):
             break

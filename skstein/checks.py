@@ -1,4 +1,4 @@
-"""A check of a target of your own, before an engine is let loose on it.
+"""Check your own target before an engine runs on it.
 
 A score that is not the gradient, or a log density that mixes its rows, gives a wrong posterior
 rather than an error. Each function is compared with what it must agree with: rows with the same
@@ -41,7 +41,7 @@ def check_target(target, theta=None, *, random_state=None, rtol=1e-4):
     Notes
     -----
     A row on its own may differ from the row in a batch by rounding, a millionth of its size.
-    Derivatives are central differences at three step sizes, of which the closest counts.
+    Derivatives are central differences at three step sizes; the closest counts.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def check_target(target, theta=None, *, random_state=None, rtol=1e-4):
 
 
 def _evaluate(function, name, theta, shape, *args):
-    """The value of a function at ``theta``, which is to have a shape and be finite."""
+    """The value of a function at ``theta``, which must have a shape and be finite."""
     value = np.asarray(function(theta, *args), dtype=float)
     if value.shape != shape:
         raise ValueError(f"{name} returned shape {value.shape}, expected {shape}.")
@@ -94,7 +94,7 @@ def _evaluate(function, name, theta, shape, *args):
 
 
 def _check_rows(function, name, theta, shape):
-    """The value at a batch, which is to equal the values at its rows one by one."""
+    """The value at a batch, which must equal the values at its rows one by one."""
     before = theta.copy()
     batch = _evaluate(function, name, theta, shape)
     if not np.array_equal(theta, before):
@@ -137,7 +137,7 @@ def _check_derivative(function, point, derivative, tolerance, i, name, of):
 
 
 def _check_minibatches(target, theta, rng, rtol):
-    """All rows are to give what no ``rows`` gives, and two halves are to average to it."""
+    """All rows must give the same as no ``rows``, and two halves must average to it."""
     parts = [(target.score, "score")] if supports(target, "score") else []
     if supports(target, "log_likelihood"):
         parts.append((target.log_likelihood, "log_likelihood"))

@@ -75,7 +75,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
     Each particle is a set of inducing inputs with the exact posterior of its inducing values, so
     that a prediction is a mixture of normals. The cost is linear in the number of rows: about
     ``n_particles * n_samples * n_inducing**2``. Kernels, noise and the methods that
-    :class:`~sklearn.gaussian_process.GaussianProcessRegressor` has mean the same as there.
+    :class:`~sklearn.gaussian_process.GaussianProcessRegressor` has mean the same as there; up to
+    about 500 rows take that one, which is faster and exact.
     :doc:`/methods/sparse_gp` has the formulas, and when not to trust it.
 
     Parameters
@@ -578,7 +579,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         Raises
         ------
         ValueError
-            If ``n_samples`` is no positive integer.
+            If ``n_samples`` is not a positive integer.
         """
         n_samples = check_count(n_samples, "n_samples")
         rng = as_generator(random_state)
@@ -625,7 +626,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         Raises
         ------
         ValueError
-            If ``n_samples`` is no positive integer.
+            If ``n_samples`` is not a positive integer.
         """
         return self._drawn(X, n_samples, random_state, noisy=True)
 

@@ -441,7 +441,7 @@ def _weights(weights, m):
 
 
 def _dots(a, b):
-    return np.einsum("ij,ij->i", a, b)
+    return np.vecdot(a, b)
 
 
 def _centred(x, y):

@@ -1,11 +1,11 @@
 """Leave-one-out scores of a fit, and models compared by them.
 
-How well a model predicts a row that it has not seen is told by a fit without that row. Importance
-sampling gives it of the one fit there is: the posterior without row i has the density of this one
-divided by ``p(y_i | theta)``. Where that likelihood is small under some particles, few of them
-carry the weight. So the largest ratios are replaced by the quantiles of a generalised Pareto
-distribution fitted to them, whose shape k says how heavy their tail is and whether the score can be
-trusted (PSIS). Weights of particles are part of the ratios.
+A row's leave-one-out score is its log predictive density under a fit without that row. Importance
+sampling finds it from the one fit of all rows: the posterior without row i has the density of the
+full one divided by ``p(y_i | theta)``. If that likelihood is small under some particles, these few
+carry most of the weight. So the largest ratios are replaced by the quantiles of a generalised
+Pareto distribution fitted to them, whose shape k says how heavy their tail is and whether the score
+can be trusted (PSIS). Weights of particles are part of the ratios.
 
 References
 ----------
@@ -33,8 +33,8 @@ from .predictive import with_likelihood
 
 __all__ = ["LeaveOneOut", "compare", "loo"]
 
-_FEWEST_DRAWS = 25  # a fifth of which is the shortest tail that a shape is fitted to
-_ENOUGH_DRAWS = 1000  # with which a bad shape is a matter of the row
+_FEWEST_DRAWS = 25  # a fifth of them is the shortest tail to which a shape is fitted
+_ENOUGH_DRAWS = 1000  # with so many, a bad shape is due to the row
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -50,7 +50,8 @@ class LeaveOneOut:
     se : float
         Its standard error, over the choice of rows.
     p_loo : float
-        Effective number of parameters: by how much `elpd` is below the score of rows seen.
+        Effective number of parameters: by how much `elpd` is below the score of the same rows
+        within the fit.
     n_draws : int
         Particles, or draws of chains, with a positive weight.
     threshold : float
@@ -74,7 +75,7 @@ class LeaveOneOut:
 
 
 def loo(estimator, X, y, sample_weight=None):
-    """Score of a fit on the rows it was fitted to, each as if it had been left out.
+    """Leave-one-out score of a fit, from the rows of the fit.
 
     Parameters
     ----------
@@ -85,8 +86,7 @@ def loo(estimator, X, y, sample_weight=None):
     y : array-like of shape (n_samples,)
         Their outcomes.
     sample_weight : array-like of shape (n_samples,), default=None
-        The weights of the fit. A weight equals that many repetitions of the row, of which one is
-        left out.
+        The weights of the fit. A weight of k counts as k equal rows, one of which is left out.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def loo(estimator, X, y, sample_weight=None):
     )
     if result.bad_k:
         few = 'keep more particles (n_particles=1000), or fit with inference="pmfvb"'
-        odd = "the model did not expect these rows; see whether it holds for them"
+        odd = "the model did not expect these rows: check whether it suits them"
         warnings.warn(
             f"the Pareto shape of {result.bad_k:.1%} of the rows is above {result.threshold:.2f}, "
             f"so their leave-one-out scores are unreliable: {n_draws} draws do not show the tails "
@@ -186,21 +186,21 @@ def compare(estimators, X, y, sample_weight=None):
     Parameters
     ----------
     estimators : dict of str to estimator instance
-        Fitted on these rows. Models of some features alone are pipelines that begin with a choice
-        of columns.
+        Fitted on these rows. For a model of some features only, pass a pipeline that selects
+        columns first.
     X, y, sample_weight
         As in `loo`.
 
     Returns
     -------
     pandas.DataFrame, or dict of str to ndarray when pandas is not installed
-        One row a model, with the columns of ArviZ:
+        One row per model, with the columns of ArviZ:
 
         - ``elpd``, ``se``, ``p_loo``, as in `LeaveOneOut`;
         - ``elpd_diff``, by how much its score is below the best, and ``dse``, the standard error of
           that difference: a difference of less than four, or of few standard errors, is small;
         - ``weight``, its share in the mixture of predictions with the best leave-one-out score
-          (stacking), which is not the probability that it is true;
+          (stacking); it is not the probability that the model is true;
         - ``bad_k``, the share of the rows whose score is unreliable.
 
     Raises
@@ -234,7 +234,7 @@ def compare(estimators, X, y, sample_weight=None):
     (['all', 'two'], True)
     """
     if not estimators:
-        raise ValueError("compare needs estimators: a dict of a name for each, such as {'a': reg}.")
+        raise ValueError("compare needs a dict of estimators by name, such as {'a': reg}.")
     results = {name: loo(model, X, y, sample_weight) for name, model in estimators.items()}
     names = sorted(results, key=lambda name: -results[name].elpd)
     found = [results[name] for name in names]
@@ -252,7 +252,7 @@ def compare(estimators, X, y, sample_weight=None):
 
 
 def _standard_error(scores, counts):
-    """Of the sum of scores (n,), each counted so often, over the choice of rows."""
+    """Standard error over the choice of rows of the sum of scores (n,), each times its count."""
     centred = scores - np.average(scores, weights=counts)
     return float(np.sqrt(counts @ centred**2))
 

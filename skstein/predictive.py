@@ -34,8 +34,8 @@ from ._prediction import PredictsOutcomes
 from ._quantiles import weighted_quantile
 from ._validation import check_fractions, interval_ends
 
-# Standard normal scores of the outcomes that stand for all when the map is not monotone, and those
-# at which their quantiles are computed; a spline, all but straight, gives the others.
+# If the map is not monotone, outcomes at these standard normal scores stand for all. Quantiles are
+# computed at the knots; a spline, which is nearly straight, gives the others.
 _SCORES = np.linspace(-6.0, 6.0, 4097)
 _SCORE_WEIGHTS = np.exp(-0.5 * _SCORES**2)
 _SCORE_WEIGHTS = _SCORE_WEIGHTS / _SCORE_WEIGHTS.sum()
@@ -47,13 +47,13 @@ _EDGES = np.linspace(-6.0, 6.0, 257)
 # Points at which a row's map is tried for being monotone.
 _TRIALS = 257
 
-# What may happen beyond these quantiles of the outcome does not count against a monotone map.
+# A map need not be monotone beyond these quantiles of the outcome.
 _TAILS = np.array([1e-6, 1.0 - 1e-6])
 
 # The same for a density: the square of a root that is seldom negative has one.
 _DENSITY_TAILS = np.array([0.01, 0.99])
 
-# Where an inverse is differentiated: half the difference, in standard deviations of what it is of.
+# Half the step of an inverse's numerical derivative, in standard deviations of its argument.
 # So small that the quantiles of a `QuantileTransformer` seldom lie within it.
 _STEP = 2.0**-16
 
@@ -67,17 +67,17 @@ _NEGLIGIBLE = 1e-3
 class Predictive(ABC):
     """Posterior predictive distribution at the rows of X, made by `predictive`.
 
-    For a classifier it is about the probability of each class, which the posterior leaves
-    uncertain; for a regressor about the outcome, in the units of the y that the outermost object
-    was fitted on. Nothing is averaged over the posterior before a method is called, no result is
-    kept, and only `samples` and `sample_mean` draw random numbers.
+    For a classifier it is the distribution of each class's probability over the posterior; for a
+    regressor, that of the outcome, in the units of the y that the outermost object was fitted on.
+    Nothing is averaged over the posterior before a method is called, no result is kept, and only
+    `sample_predictive` and `sample_mean` draw random numbers.
 
     Attributes
     ----------
     outcome : Outcome
         What is observed, before any transformation.
     n_outcomes : int
-        Numbers that are observed of a row.
+        Outcomes per row.
 
     See Also
     --------
@@ -279,7 +279,7 @@ class Predictive(ABC):
 
 
 class _Direct(Predictive):
-    """Predictive of an estimator of this package: what its own methods say."""
+    """Predictive of an estimator of this package, by its own methods."""
 
     def __init__(self, estimator, X):
         self.estimator = estimator
@@ -348,7 +348,7 @@ class _Direct(Predictive):
 
 
 def with_likelihood(estimator, X, caller):
-    """As `predictive`, of what has a likelihood and one outcome; else ``caller`` refuses it."""
+    """`predictive`, if there is a likelihood of one outcome; otherwise ``caller`` refuses it."""
     prediction = predictive(estimator, X)
     if not isinstance(prediction, _Direct):
         raise TypeError(
@@ -356,7 +356,7 @@ def with_likelihood(estimator, X, caller):
             "TransformedTargetRegressor; pass its regressor_, with the transformed y."
         )
     if prediction.n_outcomes > 1:
-        raise TypeError(f"{caller} needs a single outcome; fit one estimator an outcome.")
+        raise TypeError(f"{caller} needs a single outcome; fit one estimator per outcome.")
     return prediction
 
 
@@ -551,8 +551,8 @@ def predictive(estimator, X, *, offset=None, effects=None):
     offset : array-like of shape (n,), default=None
         Added to the linear predictor of each row; for a linear model that was fitted with one.
     effects : {"group", "population"}, default=None
-        Of a linear model with ``random_effects``: whether a row has the effects of its group, as
-        for None, or none.
+        For a linear model with ``random_effects``: "group", as for None, adds the effects of the
+        row's group; "population" adds none.
 
     Returns
     -------

@@ -348,7 +348,7 @@ class StochasticVolatility(BayesianEstimator):
         Raises
         ------
         ValueError
-            If ``horizon`` or ``n_samples`` is no positive integer.
+            If ``horizon`` or ``n_samples`` is not a positive integer.
         """
         check_is_fitted(self)
         horizon = check_count(horizon, "horizon")
@@ -368,8 +368,8 @@ class StochasticVolatility(BayesianEstimator):
 
         A bootstrap particle filter of 100 paths goes on from each particle (from 1000 of them,
         evenly chosen, where there are more). The density of a return is averaged over all paths,
-        and the particles are weighted anew by it, so that the parameters learn from the new returns
-        too. The filter's random numbers are always the same.
+        and the particles are weighted again by it, so that the parameters learn from the new
+        returns too. The filter's random numbers are always the same.
 
         Parameters
         ----------
@@ -502,7 +502,7 @@ def _require_volatility(returns, mu_variance):
 
 
 def _resampled(x, log_weights, rng):
-    """Rows of ``x`` (m, k) drawn anew by weight, systematically within each row."""
+    """Rows of ``x`` (m, k) resampled by weight, systematically within each row."""
     m, k = x.shape
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     cumulative = np.cumsum(weights, axis=1)

@@ -8,6 +8,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 
+from densities import central_differences
 from skstein import LogDensity
 from skstein.inference._frame import find_frame
 from skstein.outcomes import Bernoulli, NegativeBinomial, Probit
@@ -92,12 +93,6 @@ every_bijection = pytest.mark.parametrize(
     "make", [affine, sparse_affine, hyperbolic, chain, funnel, noise]
 )
 with_hessian = pytest.mark.parametrize("make", [affine, sparse_affine, hyperbolic])
-
-
-def central_differences(function, theta, step=1e-6):
-    """Derivative of ``function`` along every coordinate, on a new last axis."""
-    moves = step * np.eye(theta.shape[1])
-    return np.stack([(function(theta + e) - function(theta - e)) / (2 * step) for e in moves], -1)
 
 
 def logistic(rng, n=40, p=3, **params):

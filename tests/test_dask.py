@@ -20,7 +20,7 @@ from skstein import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
 )
-from skstein.inference import FWSS, SVGD
+from skstein.inference import FWSS, MCMC, SVGD
 from skstein.shards import Chunks
 
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
@@ -83,10 +83,17 @@ def particles(model):
 # Identity.
 
 
-@pytest.mark.parametrize("kind", [BayesianLogisticRegression, BayesianLinearRegression])
-def test_the_same_shards_give_the_same_bits_wherever_they_are(kind, rows):
+@pytest.mark.parametrize(
+    ("kind", "engine"),
+    [
+        (BayesianLogisticRegression, ENGINE),
+        (BayesianLinearRegression, ENGINE),
+        (BayesianLogisticRegression, SVGD(n_particles=20, max_iter=15, surrogate=100)),
+    ],
+)
+def test_the_same_shards_give_the_same_bits_wherever_they_are(kind, engine, rows):
     """In this process, by Dask's threads, and on one worker or three."""
-    model = kind(ENGINE, random_state=0)
+    model = kind(engine, random_state=0)
     expected = particles(model.fit(*map(pieces, rows)))
     assert_array_equal(particles(model.fit(*map(blocks, rows))), expected)
     for n_workers in (1, 3):
@@ -129,6 +136,19 @@ def test_one_round_a_step(rows, client, monkeypatch):
     model = logistic(SVGD(n_particles=1000, max_iter=3))
     model.fit(da.from_array(X, chunks=(2000, 3)), y)
     assert sum(name == "_sum" for name in rounds) < 40
+
+
+def test_chains_on_a_surrogate_take_a_few_rounds(rows, client, monkeypatch):
+    """Nothing but the search for the mode, the choice of rows and the last look needs all rows."""
+    from skstein.shards.cluster import ClusterShards
+
+    rounds, visit = [], ClusterShards.map
+    monkeypatch.setattr(
+        ClusterShards, "map", lambda self, *a, **k: rounds.append(a[0]) or visit(self, *a, **k)
+    )
+    engine = MCMC(surrogate=200, n_draws=20, max_draws=20, n_warmup=20)
+    logistic(engine).fit(*map(blocks, rows[:2]))
+    assert len(rounds) < 25
 
 
 def test_what_was_fitted_is_plain_and_loads_without_dask(rows, client, tmp_path):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+import small
 from skstein import (
     BayesianGammaRegression,
     BayesianLinearRegression,
@@ -28,31 +29,18 @@ from skstein import (
     infer,
 )
 from skstein.inference import (
-    FWSS,
-    MCMC,
     PMD,
     PMFVB,
     SVGD,
     KSDThinnedMCMC,
     LaplaceDraws,
     LazyFWSS,
-    SteinPoints,
 )
 from skstein.priors import PRIORS as PRIOR_NAMES
 from skstein.priors import AdaptiveRidge, HierarchicalNormal, Horseshoe, Laplace, Normal, StudentT
 from skstein.targets import LogisticTarget, SoftmaxTarget
 
-ENGINES = {
-    "svgd": SVGD(n_particles=30, max_iter=10),
-    "laplace": LaplaceDraws(n_particles=100),
-    "pmfvb": PMFVB(n_particles=30, n_warmup=24, n_snapshots=5, max_iter=40),
-    "fwss": FWSS(n_particles=20, max_iter_oracle=20, max_iter_sweep=10),
-    "mcmc": MCMC(n_chains=2, n_draws=50, max_draws=50, n_warmup=20),
-    "ksd-mcmc": KSDThinnedMCMC(n_particles=20, n_chains=2, n_draws=50, max_draws=50, n_warmup=20),
-    "pmd": PMD(n_particles=100, n_sweeps=5),
-    "stein-points": SteinPoints(n_particles=20, n_warmup=20),
-    "lazy-fwss": LazyFWSS(n_particles=20),
-}
+ENGINES = small.ENGINES | {"lazy-fwss": LazyFWSS(20)}
 PRIORS = [
     *PRIOR_NAMES,
     *(Normal(scale) for scale in (1e-100, 1e-8, 1e8, 1e100)),

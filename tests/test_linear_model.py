@@ -1,6 +1,8 @@
 """Linear models against direct computations with their particles, and against closed forms."""
 
 import copy
+import importlib.metadata
+from email.message import Message
 
 import numpy as np
 import pytest
@@ -499,6 +501,20 @@ def test_names_stand_for_documented_defaults():
 def test_html_shows_nested_parameters(estimator):
     est, _ = estimator
     assert "inference__n_particles" in est._repr_html_()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_diagrams_link_to_the_documentation_that_the_metadata_name(known, monkeypatch):
+    class Mine(BayesianLogisticRegression):
+        """A stranger's, which that documentation does not describe."""
+
+    metadata = Message()
+    if known:
+        metadata["Project-URL"] = "Documentation, https://example.org/skstein"
+    monkeypatch.setattr(importlib.metadata, "metadata", lambda name: metadata)
+    page = "https://example.org/skstein/generated/skstein.html#skstein.BayesianLogisticRegression"
+    assert (page in BayesianLogisticRegression()._repr_html_()) is known
+    assert Mine()._get_doc_link() == ""
 
 
 @pytest.mark.parametrize(

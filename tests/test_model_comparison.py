@@ -196,7 +196,7 @@ def test_what_is_refused(regression):
     models, X, y = regression
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         loo(models["all"], X, y[:-1])
-    with pytest.raises(ValueError, match="compare needs estimators"):
+    with pytest.raises(ValueError, match="compare needs a dict of estimators"):
         compare({}, X, y)
     reg = BayesianLinearRegression(LaplaceDraws(10), random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="at least 25 particles with a weight, there are 10"):

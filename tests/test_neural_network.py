@@ -21,59 +21,22 @@ from sklearn.preprocessing import StandardScaler
 from skstein import BayesianMLPClassifier, BayesianMLPRegressor, ParticlePosterior, predictive
 from skstein._callbacks import ProgressLines
 from skstein.inference import (
-    FWSS,
-    MCMC,
     PMD,
-    SVGD,
-    AdaptivePMFVB,
     Ensemble,
-    KSDThinnedMCMC,
     resolve_engine,
 )
 from skstein.inference._network import NETWORK_ENGINES
 from skstein.inference.base import Engine
 from skstein.inference.curve import curve_middle
-from skstein.kernels import RBF
 from skstein.priors import Normal
-from skstein.samplers import SGHMC
 from skstein.targets.mlp import MLPTarget
+from small import network
 
 ESTIMATORS = [BayesianMLPRegressor, BayesianMLPClassifier]
 CASES = list(product(ESTIMATORS, NETWORK_ENGINES))
 every_case = pytest.mark.parametrize(("Estimator", "engine"), CASES)
 # Networks that are meant to fit too well may be told so, or may just not.
 follows_noise = pytest.mark.filterwarnings("ignore:.* err more than a constant:UserWarning")
-
-
-SMALL_CHAINS = {
-    "sampler": SGHMC(thinning=5),
-    "n_chains": 3,
-    "n_draws": 8,
-    "max_draws": 8,
-    "n_warmup": 2,
-    "whiten": False,
-}
-SMALL = {
-    "ensemble": "ensemble",
-    "mcmc": MCMC(12, **SMALL_CHAINS),
-    "ksd-mcmc": KSDThinnedMCMC(12, **SMALL_CHAINS),
-    "pmfvb": AdaptivePMFVB(3, n_iterations=20, minibatch=None),
-    "svgd": SVGD(3, kernel=RBF("median"), max_iter=10),
-    "fwss": FWSS(3, kernel=RBF("median"), max_iter_oracle=10),
-}
-
-
-def small(Estimator, engine="ensemble", **params):
-    """An estimator that fits in milliseconds, on full batches."""
-    params = {
-        "n_networks": 3,
-        "max_iter": 200,
-        "learning_rate_init": 0.02,
-        "batch_size": None,
-        "random_state": 0,
-        **params,
-    }
-    return Estimator((4,), inference=clone(SMALL[engine], safe=False), **params)
 
 
 def data(Estimator, n=60, n_classes=3):
@@ -96,31 +59,21 @@ def predicted(estimator, X):
 
 
 @every_case
-def test_weights_equal_repetition_in_any_order(Estimator, engine, rng):
-    X, y = data(Estimator)
-    weights = rng.integers(0, 4, size=len(y))
-    rows = rng.permutation(np.repeat(np.arange(len(y)), weights))
-    weighted = small(Estimator, engine).fit(X, y, sample_weight=weights)
-    repeated = small(Estimator, engine).fit(X[rows], y[rows])
-    assert_allclose(predicted(weighted, X), predicted(repeated, X), rtol=1e-7)
-
-
-@every_case
 def test_dense_and_sparse_agree(Estimator, engine):
     X, y = data(Estimator)
     X[::2, 1] = 0.0
     for batch_size in (None, 16):
-        dense = small(Estimator, engine, batch_size=batch_size).fit(X, y)
-        thin = small(Estimator, engine, batch_size=batch_size).fit(sparse.csr_array(X), y)
+        dense = network(Estimator, engine, batch_size=batch_size).fit(X, y)
+        thin = network(Estimator, engine, batch_size=batch_size).fit(sparse.csr_array(X), y)
         assert_array_equal(predicted(dense, X), predicted(thin, sparse.csr_array(X)))
 
 
 @every_case
 def test_a_seed_fixes_every_bit_whatever_n_jobs(Estimator, engine):
     X, y = data(Estimator)
-    one, two = (small(Estimator, engine, n_jobs=n, batch_size=16).fit(X, y) for n in (1, 2))
+    one, two = (network(Estimator, engine, n_jobs=n, batch_size=16).fit(X, y) for n in (1, 2))
     assert_array_equal(one.posterior_.particles, two.posterior_.particles)
-    other = small(Estimator, engine, random_state=1, batch_size=16).fit(X, y)
+    other = network(Estimator, engine, random_state=1, batch_size=16).fit(X, y)
     assert not np.array_equal(one.posterior_.particles, other.posterior_.particles)
 
 
@@ -128,7 +81,7 @@ def test_a_seed_fixes_every_bit_whatever_n_jobs(Estimator, engine):
 def test_units_do_not_matter(Estimator, engine):
     """Features in other units, and outcomes, give the same predictions in theirs."""
     X, y = data(Estimator)
-    here = small(Estimator, engine, dtype="float64").fit(X, y)
+    here = network(Estimator, engine, dtype="float64").fit(X, y)
     scale, shift = np.array([8.0, 0.5, 2.0]), np.array([1.0, -2.0, 4.0])
     if Estimator is BayesianMLPClassifier:
         there = clone(here).fit(X * scale + shift, y)
@@ -146,7 +99,7 @@ def test_units_do_not_matter(Estimator, engine):
 
 def test_a_regression_is_a_mixture_of_normals():
     X, y = data(BayesianMLPRegressor)
-    reg = small(BayesianMLPRegressor, "ksd-mcmc").fit(X, y)
+    reg = network(BayesianMLPRegressor, "ksd-mcmc").fit(X, y)
     means, log_variances = reg._heads(X, reg.posterior_.particles)
     variances = np.exp(log_variances)
     weights = reg.posterior_.weights
@@ -167,7 +120,7 @@ def test_a_regression_is_a_mixture_of_normals():
 def test_several_outcomes_have_noise_of_their_own(rng):
     X = rng.normal(size=(300, 2))
     y = np.column_stack([X[:, 0] + 0.1 * rng.normal(size=300), 5.0 * rng.normal(size=300)])
-    reg = small(BayesianMLPRegressor, "ksd-mcmc", max_iter=300, batch_size=30).fit(X, y)
+    reg = network(BayesianMLPRegressor, "ksd-mcmc", max_iter=300, batch_size=30).fit(X, y)
     mean, std = reg.predict(X, return_std=True)
     assert mean.shape == std.shape == (300, 2)
     assert np.all(std[:, 0] < 0.5) and np.all(std[:, 1] > 3.0)
@@ -182,7 +135,7 @@ def test_several_outcomes_have_noise_of_their_own(rng):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_classification_averages_probabilities(n_classes):
     X, y = data(BayesianMLPClassifier, n_classes=n_classes)
-    clf = small(BayesianMLPClassifier, "ksd-mcmc").fit(X, np.array(list("abc"))[y])
+    clf = network(BayesianMLPClassifier, "ksd-mcmc").fit(X, np.array(list("abc"))[y])
     proba = clf.predict_proba(X)
     outputs = np.moveaxis(clf._heads(X, clf.posterior_.particles), 0, 2)
     if n_classes == 2:
@@ -219,7 +172,7 @@ def test_ignorance_grows_away_from_the_data(Estimator, engine, rng):
     X, y = data(Estimator, 200, n_classes=2)
     params = {"batch_size": 32, "max_iter": 150, "n_networks": 8}
     if Estimator is BayesianMLPRegressor:
-        model = small(Estimator, engine, **params).fit(X, y)
+        model = network(Estimator, engine, **params).fit(X, y)
         far = model.predict_uncertainty(X * 6.0).epistemic
         assert np.median(far) > 4.0 * np.median(model.predict_uncertainty(X).epistemic)
 
@@ -230,7 +183,7 @@ def test_ignorance_grows_away_from_the_data(Estimator, engine, rng):
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_warm_start_goes_on_with_the_same_networks(Estimator):
     X, y = data(Estimator)
-    model = small(Estimator, warm_start=True, batch_size=16).fit(X, y)
+    model = network(Estimator, warm_start=True, batch_size=16).fit(X, y)
     before = model.posterior_.particles
     model.set_params(learning_rate_init=1e-7).fit(X, y)
     n_weights = model._network.n_weights
@@ -258,7 +211,7 @@ def test_partial_fit_learns_a_stream(rng):
 
 def test_partial_fit_after_fit_goes_on_with_its_networks(rng):
     X, y = data(BayesianMLPRegressor)
-    reg = small(BayesianMLPRegressor, "ksd-mcmc", batch_size=16).fit(X, y)
+    reg = network(BayesianMLPRegressor, "ksd-mcmc", batch_size=16).fit(X, y)
     networks = np.stack([state.weights for state in reg._networks])
     reg.set_params(learning_rate_init=1e-7).partial_fit(X, y)
     after = np.stack([state.weights for state in reg._networks])
@@ -282,7 +235,7 @@ def test_early_stopping_takes_the_best_state(rng):
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_grid_over_engines_and_what_they_contain(Estimator):
     X, y = data(Estimator)
-    pipeline = make_pipeline(StandardScaler(), small(Estimator))
+    pipeline = make_pipeline(StandardScaler(), network(Estimator))
     name = pipeline.steps[-1][0]
     grid = {f"{name}__inference": ["ensemble", "ksd-mcmc"], f"{name}__prior__scale": [0.5, 2.0]}
     pipeline.set_params(**{f"{name}__prior": "normal"})
@@ -360,7 +313,7 @@ def test_a_nested_parameter_leaves_the_engine_of_a_plane_alone(inference):
 def test_layers_without_units_are_refused(Estimator, hidden):
     X, y = data(Estimator)
     with pytest.raises((ValueError, TypeError), match=r"hidden_layer_sizes.* [gG]ot ['\d(]"):
-        small(Estimator).set_params(hidden_layer_sizes=hidden).fit(X, y)
+        network(Estimator).set_params(hidden_layer_sizes=hidden).fit(X, y)
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
@@ -368,7 +321,7 @@ def test_fewer_rows_than_the_batch_are_refused(Estimator):
     X, y = data(Estimator)
     for params in ({"batch_size": 100}, {"inference": Ensemble(3, batch_size=100)}):
         with pytest.raises(ValueError, match="batch_size=100 is more than the 60 rows"):
-            small(Estimator, "svgd").set_params(**params).fit(X, y)
+            network(Estimator, "svgd").set_params(**params).fit(X, y)
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
@@ -376,20 +329,20 @@ def test_not_a_number_is_refused(Estimator):
     X, y = data(Estimator)
     X[3, 1] = np.nan
     with pytest.raises(ValueError, match="Input X contains NaN"):
-        small(Estimator).fit(X, y)
+        network(Estimator).fit(X, y)
 
 
 def test_a_constant_outcome_is_warned_of():
     X, _ = data(BayesianMLPRegressor)
     with pytest.warns(UserWarning, match="y is constant"):
-        reg = small(BayesianMLPRegressor, "ksd-mcmc").fit(X, np.full(60, 3.0))
+        reg = network(BayesianMLPRegressor, "ksd-mcmc").fit(X, np.full(60, 3.0))
     assert_allclose(reg.predict(X), 3.0, atol=0.5)
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_training_that_diverges_says_so(Estimator):
     X, y = data(Estimator)
-    model = small(Estimator, learning_rate_init=1e30)
+    model = network(Estimator, learning_rate_init=1e30)
     with pytest.raises(FloatingPointError, match="every network diverged: use"):
         model.fit(X, y)
     classes = {"classes": [0, 1, 2]} if Estimator is BayesianMLPClassifier else {}
@@ -406,7 +359,7 @@ def test_networks_that_are_worse_than_a_constant_are_reported(Estimator):
         pytest.warns(ConvergenceWarning, match="the networks explain .* worse than a constant"),
         pytest.warns(ConvergenceWarning, match="3 of 3 networks bounced in training"),
     ):
-        small(Estimator, learning_rate_init=1e4, max_iter=3).fit(X, y)
+        network(Estimator, learning_rate_init=1e4, max_iter=3).fit(X, y)
 
 
 @every_case
@@ -415,7 +368,7 @@ def test_training_that_bounces_is_reported(Estimator, engine):
     X, y = data(Estimator)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        small(Estimator, engine, learning_rate_init=100.0, dtype="float64").fit(X, y)
+        network(Estimator, engine, learning_rate_init=100.0, dtype="float64").fit(X, y)
     messages = [str(one.message) for one in caught]
     assert sum("of 3 networks bounced in training" in message for message in messages) == 1
 
@@ -423,7 +376,7 @@ def test_training_that_bounces_is_reported(Estimator, engine):
 @every_case
 def test_training_that_ends_too_early_is_reported_where_nothing_goes_on(Estimator, engine):
     X, y = data(Estimator)
-    model = small(Estimator, engine, learning_rate_init=0.003, max_iter=10)
+    model = network(Estimator, engine, learning_rate_init=0.003, max_iter=10)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
@@ -439,9 +392,9 @@ def test_what_was_meant_to_end_early_is_not_reported(Estimator):
     """Stopped by rows held out, by a callback, or a little further after an earlier fit."""
     X, y = data(Estimator)
     few = {"learning_rate_init": 0.003, "max_iter": 10}
-    judged = small(Estimator, early_stopping=True, n_iter_no_change=1, tol=1e9, **few)
-    stopped = small(Estimator, max_iter=200).set_callbacks(Recorder(1))
-    longer = small(Estimator, warm_start=True).fit(X, y).set_params(**few)
+    judged = network(Estimator, early_stopping=True, n_iter_no_change=1, tol=1e9, **few)
+    stopped = network(Estimator, max_iter=200).set_callbacks(Recorder(1))
+    longer = network(Estimator, warm_start=True).fit(X, y).set_params(**few)
     for model in (judged, stopped, longer):
         with warnings.catch_warnings():
             # Worse than a constant they may be.
@@ -474,7 +427,7 @@ def test_an_ensemble_that_learns_what_there_is_to_learn_is_not_warned_of(n, rng)
 @pytest.mark.parametrize("size", [1e-6, 1e6])
 def test_columns_that_no_weight_can_match_are_warned_of(Estimator, size):
     X, y = data(Estimator)
-    raw = small(Estimator, standardize=False)
+    raw = network(Estimator, standardize=False)
     for make in (np.asarray, sparse.csr_array):
         with pytest.warns(UserWarning, match="the largest column of X is a thousand times too"):
             fit_quietly(raw, make(size * X), y)
@@ -482,7 +435,7 @@ def test_columns_that_no_weight_can_match_are_warned_of(Estimator, size):
         with pytest.warns(UserWarning, match="the largest column of y is a thousand times too"):
             fit_quietly(raw, X, size * y)
     raw.fit(X, y)
-    small(Estimator).fit(size * X, y)
+    network(Estimator).fit(size * X, y)
 
 
 def fit_quietly(model, X, y):
@@ -505,7 +458,7 @@ def test_a_network_that_diverges_is_dropped_and_counted(Estimator, monkeypatch):
 
     monkeypatch.setattr(MLPTarget, "begin_training", broken)
     with pytest.warns(ConvergenceWarning, match="1 of 3 networks diverged and were left out"):
-        model = small(Estimator).fit(X, y)
+        model = network(Estimator).fit(X, y)
     assert len(model.posterior_) == 2
     assert model.posterior_.diagnostics["n_dropped"] == 1
     assert np.isfinite(predicted(model, X)).all()
@@ -530,7 +483,7 @@ def test_a_dead_network_is_dropped_and_counted(Estimator, monkeypatch):
     X, y = data(Estimator)
     killed(monkeypatch, 1)
     with pytest.warns(ConvergenceWarning, match="1 of 3 networks died in training and were left"):
-        model = small(Estimator).fit(X, y)
+        model = network(Estimator).fit(X, y)
     assert len(model.posterior_) == 2
     assert model.posterior_.diagnostics["n_dropped"] == model.posterior_.diagnostics["n_dead"] == 1
     assert np.ptp(model._outputs(X, model.posterior_.particles), axis=1).min() > 0.1
@@ -542,7 +495,7 @@ def test_networks_that_are_all_dead_are_reported_once(Estimator, monkeypatch):
     X, y = data(Estimator)
     killed(monkeypatch, 3)
     with pytest.warns(ConvergenceWarning, match="all networks died in training") as caught:
-        model = small(Estimator).fit(X, y)
+        model = network(Estimator).fit(X, y)
     assert len(caught) == 1
     assert np.ptp(predicted(model, X), axis=0).max() < 1e-9
     classes = {"classes": [0, 1, 2]} if Estimator is BayesianMLPClassifier else {}
@@ -582,10 +535,10 @@ class Spoiling(Engine):
 def test_a_particle_that_an_engine_spoils_is_dropped(Estimator, factor, much):
     """Finite as it is, it would spoil the mean; overflow in its likelihood is no news."""
     X, y = data(Estimator)
-    alone = small(Estimator).fit(X, y)
+    alone = network(Estimator).fit(X, y)
     failure = f"1 of 3 networks explain .*, {much}, and were left out"
     with pytest.warns(ConvergenceWarning, match=failure) as caught:
-        model = small(Estimator).set_params(inference=Spoiling(factor)).fit(X, y)
+        model = network(Estimator).set_params(inference=Spoiling(factor)).fit(X, y)
     assert len(caught) == 1
     assert len(model.posterior_) == 2
     assert model.posterior_.diagnostics["n_dropped"] == 1
@@ -611,7 +564,7 @@ class Shifting(Engine):
 def test_a_constant_may_stay_and_what_is_worse_by_a_nat_a_row_may_not(Estimator):
     """By 0.5 log(1 + 4^2) = 1.4 nats, if outcomes are standardised; of 2 log-odds by 1."""
     X, y = data(Estimator, n_classes=2)
-    model = small(Estimator).set_params(inference=Shifting()).fit(X, y)
+    model = network(Estimator).set_params(inference=Shifting()).fit(X, y)
     assert len(model.posterior_) == 3
     with pytest.warns(ConvergenceWarning, match=r"1 of 3 networks .*, by 1\.\d+ nats per row"):
         model.set_params(inference=Shifting(4.0)).fit(X, y)
@@ -624,7 +577,7 @@ def test_what_training_left_out_is_counted_whatever_goes_on_from_there(Estimator
     X, y = data(Estimator)
     killed(monkeypatch, 1)
     with pytest.warns(ConvergenceWarning):
-        model = small(Estimator).set_params(inference=Spoiling()).fit(X, y)
+        model = network(Estimator).set_params(inference=Spoiling()).fit(X, y)
     counts = {"n_dropped": 2, "n_dead": 1}
     assert model.posterior_.diagnostics.items() >= counts.items()
 
@@ -632,7 +585,7 @@ def test_what_training_left_out_is_counted_whatever_goes_on_from_there(Estimator
 def stream(Estimator):
     """``fit`` of more rows, in the words of ``partial_fit``."""
     classes = {"classes": [0, 1, 2]} if Estimator is BayesianMLPClassifier else {}
-    return partial(small(Estimator).partial_fit, **classes)
+    return partial(network(Estimator).partial_fit, **classes)
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
@@ -649,7 +602,7 @@ def test_a_stream_leaves_out_what_a_fit_leaves_out(Estimator, monkeypatch):
 
     killed(monkeypatch, 1)
     monkeypatch.setattr(MLPTarget, "begin_training", broken)
-    for learn in (small(Estimator).fit, stream(Estimator)):
+    for learn in (network(Estimator).fit, stream(Estimator)):
         started.clear()
         with (
             pytest.warns(ConvergenceWarning, match="1 of 3 networks diverged and were left out"),
@@ -696,7 +649,7 @@ def test_chains_of_dead_networks_stay_near(rng):
 
 def test_a_chain_that_leaves_for_infinity_is_held():
     X, y = data(BayesianMLPRegressor)
-    reg = small(BayesianMLPRegressor, "ksd-mcmc").set_params(inference__sampler__step_size=1e30)
+    reg = network(BayesianMLPRegressor, "ksd-mcmc").set_params(inference__sampler__step_size=1e30)
     with pytest.warns(ConvergenceWarning, match="a chain left for infinity"):
         reg.fit(X, y)
     assert np.isfinite(reg.posterior_.particles).all()
@@ -725,7 +678,7 @@ def test_a_fit_warns_of_nothing():
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_particles_of_a_subspace_lie_in_a_plane(Estimator, engine):
     X, y = data(Estimator)
-    model = small(Estimator, subspace="curve").set_params(inference=engine).fit(X, y)
+    model = network(Estimator, subspace="curve").set_params(inference=engine).fit(X, y)
     weights = model.posterior_.particles[:, : model._network.n_weights]
     spread = np.linalg.svd(weights - weights.mean(axis=0), compute_uv=False)
     assert spread[1] > 1e-6 * spread[0]
@@ -738,7 +691,7 @@ def test_particles_of_a_subspace_lie_in_a_plane(Estimator, engine):
 def test_a_stream_does_not_leave_the_plane(Estimator):
     X, y = data(Estimator)
     options = {} if Estimator is BayesianMLPRegressor else {"classes": np.unique(y)}
-    model = small(Estimator, "svgd", subspace="curve")
+    model = network(Estimator, "svgd", subspace="curve")
     with pytest.raises(ValueError, match="partial_fit trains whole networks"):
         model.partial_fit(X, y, **options)
     before = model.fit(X, y).posterior_
@@ -749,7 +702,7 @@ def test_a_stream_does_not_leave_the_plane(Estimator):
 
 def test_a_stream_keeps_its_classes():
     X, y = data(BayesianMLPClassifier)
-    clf = small(BayesianMLPClassifier)
+    clf = network(BayesianMLPClassifier)
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         clf.partial_fit(X, y)
     clf.partial_fit(X, y, classes=[0, 1, 2, 3])
@@ -771,13 +724,13 @@ def test_dead_networks_span_no_subspace(Estimator, n_killed, monkeypatch):
     X, y = data(Estimator)
     killed(monkeypatch, n_killed)
     with pytest.raises(FloatingPointError, match=r"diverged or died: .* more hidden units"):
-        small(Estimator, "svgd", subspace="curve").fit(X, y)
+        network(Estimator, "svgd", subspace="curve").fit(X, y)
 
 
 def test_an_ensemble_has_no_subspace():
     X, y = data(BayesianMLPRegressor)
     with pytest.raises(ValueError, match="needs an engine to find the posterior in it"):
-        small(BayesianMLPRegressor, subspace="curve").fit(X, y)
+        network(BayesianMLPRegressor, subspace="curve").fit(X, y)
 
 
 def test_networks_on_the_curve_are_better_than_on_the_straight_line(rng):
@@ -831,7 +784,7 @@ class Recorder:
 def test_callbacks_see_both_stages_and_may_stop_either(Estimator, engine):
     X, y = data(Estimator)
     recorder = Recorder()
-    model = small(Estimator, engine).set_callbacks(recorder).fit(X, y)
+    model = network(Estimator, engine).set_callbacks(recorder).fit(X, y)
     assert recorder.n_particles[:20] == [3] * 20
     total = len(recorder.n_particles)
     assert (total > 20) == (engine != "ensemble")
@@ -844,7 +797,7 @@ def test_callbacks_see_both_stages_and_may_stop_either(Estimator, engine):
 
 def test_a_line_of_progress_says_where_training_is(capsys):
     X, y = data(BayesianMLPRegressor)
-    small(BayesianMLPRegressor, verbose=1).fit(X, y)
+    network(BayesianMLPRegressor, verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     pattern = r"\[.*\] training, iteration \d+ of \d+, loss [\d.e-]+, [\d.]+ s(, about .*)?"
     assert len(lines) > 9 and all(re.fullmatch(pattern, line) for line in lines)

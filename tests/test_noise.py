@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -420,3 +421,36 @@ def test_networks_are_not_moved_by_outliers():
     fits = [small(noise, max_iter=150).fit(X, y) for noise in ("normal", "student-t")]
     errors = [np.abs(reg.predict([[0.5], [1.0]]) - [0.5, 1.0]).max() for reg in fits]
     assert errors[1] < 0.5 < errors[0] or errors[1] < 0.5 * errors[0]
+
+
+@pytest.mark.parametrize("level, share", [(2.5, 0.90), (5.0, 0.20)])
+@pytest.mark.parametrize(
+    "engine",
+    [
+        "mcmc",
+        "pmfvb",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("ksd-mcmc", "pmd", "svgd", "fwss")
+        ),
+    ],
+)
+def test_a_posterior_of_two_modes(engine, level, share, seed):
+    """Outliers of the features: the line goes through them, or not; masses are by quadrature."""
+    rng = np.random.default_rng(3)
+    x = np.append(rng.uniform(-1, 1, 30), rng.normal(5, 0.1, 3))
+    y = np.append(0.3 * rng.normal(size=30), level + 0.3 * rng.normal(size=3))
+    target = RegressionTarget(StudentT(df=2.5), x[:, None], y)
+    axes = np.linspace(-1.5, 1.5, 31), np.linspace(-0.6, 1.6, 111), np.linspace(-7, 4, 45)
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    mass = np.exp(target.log_density(grid) - target.log_density(grid).max())
+    through = grid[:, 1] > level / 10
+    assert_allclose(mass[through].sum() / mass.sum(), share, atol=0.015)
+    model = BayesianLinearRegression(
+        engine, noise=StudentTNoise(df=2.5), standardize=False, random_state=seed
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        posterior = model.fit(x[:, None], y).posterior_
+    found = posterior.weights @ (posterior["x0"] > level / 10)
+    assert abs(found - share) < 0.06 or caught

@@ -493,7 +493,7 @@ def test_an_engine_meets_its_bar(engine, gold, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", BARS)
-@pytest.mark.parametrize("name", ["marriage_logit", "grades_logit"])
+@pytest.mark.parametrize("name", ["marriage_logit", "grades_logit", "grades_probit"])
 def test_every_engine_meets_its_bar(name, engine, gold, seed):
     mean, ratio, quantiles = errors(name, engine, gold, seed)
     assert mean < BARS[engine][0] and quantiles < BARS[engine][1]

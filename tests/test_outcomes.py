@@ -184,6 +184,26 @@ def test_quantiles_of_a_continuous_mixture(rng):
     assert_allclose(NumericOutcome.noise(Normal(), heads), np.exp(heads[1]))
 
 
+@pytest.mark.parametrize("apart", [0.0, 3.0, 1e6])
+@pytest.mark.parametrize("df", [2.1, 5.0, 300.0])
+def test_quantiles_are_the_same_by_newton(df, apart, rng):
+    """Also in the gap between two groups of particles, where Newton's steps lead nowhere."""
+    middle = rng.normal(size=(4, 60)) + apart * (np.arange(60) < 30)
+    weights, q = np.full(60, 1 / 60), np.array([1e-6, 0.05, 0.5, 0.77, 0.999])
+    parts = [
+        lambda y, some: stats.t.cdf(y[:, None] - middle[:, some], df),
+        lambda level, some: stats.t.ppf(level, df) + middle[:, some],
+    ]
+    found = mixture_quantiles(
+        *parts, weights, q, discrete=False, pdf=lambda y, some: stats.t.pdf(y[:, None] - middle, df)
+    )
+    expected = mixture_quantiles(*parts, weights, q, discrete=False)
+    certain = slice(None) if apart < 1e6 else [0, 1, 3, 4]
+    assert_allclose(found[:, certain], expected[:, certain], rtol=1e-6)
+    levels = np.stack([parts[0](row, slice(None)) @ weights for row in found.T], axis=1)
+    assert_allclose(levels, np.tile(q, (4, 1)), rtol=1e-6)
+
+
 def test_general_draws_have_the_distribution(rng):
     heads = np.array([[[1.0]], [[np.log(4.0)]]]) * np.ones((2, 1, 20_000))
     draws = NumericOutcome.sample(Normal(), heads, rng)[0]

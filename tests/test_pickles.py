@@ -2,19 +2,21 @@
 
 import copy
 import pickle
+import runpy
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning
 
 import skstein
 from skstein import BayesianLinearRegression, LatentDirichletAllocation
 
-FILES = sorted((Path(__file__).parent / "data").glob("fits_*.pickle"))
+FOLDER = Path(__file__).parent / "data"
+FILES = sorted(FOLDER.glob("fits_*.pickle"))
 
 
 def test_this_version_has_its_file():
@@ -32,6 +34,16 @@ def test_a_saved_fit_predicts_what_it_did(path):
     for estimator, method, X, expected in fits:
         # Networks compute in single precision, which differs between machines.
         assert_allclose(getattr(estimator, method)(X), expected, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")  # fits of this size do not converge
+def test_every_estimator_comes_back():
+    """What `write_pickles.py` saves once a version, and what it cannot have saved yet."""
+    fits = runpy.run_path(str(FOLDER / "write_pickles.py"))["fits"]()
+    for estimator, method, X, expected in fits:
+        again = pickle.loads(pickle.dumps(estimator))
+        assert_array_equal(getattr(again, method)(X), expected)
+        assert clone(again).get_params().keys() == estimator.get_params().keys()
 
 
 @pytest.mark.parametrize("Estimator", [BayesianLinearRegression, LatentDirichletAllocation])

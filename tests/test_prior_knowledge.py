@@ -399,12 +399,23 @@ def test_a_horseshoe_against_nuts(engine, seed):
     assert error < 1.5 * 0.21 * np.sqrt(150 / max(size, 150))
 
 
+def few_rows():
+    """Where points are as dense as chains find them, and too wide by half in a coefficient."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(25, 4))
+    X[:, 3] = rng.random(25) < 0.05
+    return X, X @ [0.5, 0.0, 0.1, 1.0] + rng.normal(size=25)
+
+
 @pytest.mark.parametrize("engine", ["svgd", "fwss"])
-def test_few_points_that_miss_the_tails_of_a_horseshoe_say_so(engine):
+@pytest.mark.parametrize("problem", ["gold", "few rows"])
+def test_few_points_that_miss_the_tails_of_a_horseshoe_say_so(engine, problem):
     gold = np.load(DATA / "horseshoe_linear.npz")
-    model = BayesianLinearRegression(engine, prior=Horseshoe(3), random_state=0)
-    with pytest.warns(ConvergenceWarning, match="where the density is lower than chains find it"):
-        model.fit(gold["X"], gold["y"])
+    X, y = (gold["X"], gold["y"]) if problem == "gold" else few_rows()
+    prior = Horseshoe(3 if problem == "gold" else 1)
+    model = BayesianLinearRegression(engine, prior=prior, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="chains find"):
+        model.fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

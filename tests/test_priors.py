@@ -8,6 +8,7 @@ from scipy.stats import expon, f, gamma, invgamma, kstest, laplace, multivariate
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
+from densities import central_differences
 from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
@@ -63,11 +64,6 @@ def marginal(prior, j):
     if isinstance(prior, StudentT):
         return t(prior.df, loc, scale)
     return (norm if isinstance(prior, Normal) else laplace)(loc, scale)
-
-
-def central_differences(function, coef, step=1e-5):
-    moves = step * np.eye(coef.shape[1])
-    return np.stack([(function(coef + e) - function(coef - e)) / (2 * step) for e in moves], -1)
 
 
 def off_the_kink(rng, m):

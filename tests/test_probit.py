@@ -7,6 +7,7 @@ from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
 from sklearn.datasets import load_iris
 
+from densities import central_differences
 from skstein import BayesianProbitRegression, infer
 from skstein.inference import LaplaceDraws
 from skstein.outcomes.probit import log_phi_and_ratio
@@ -94,11 +95,6 @@ def direct_rows(theta, X, y, n_classes, fit_intercept):
         return norm.logcdf(np.where(y == 1, 1, -1) * (A @ theta))
     eta = A @ theta.reshape(n_classes, -1).T
     return sum(norm.logcdf(np.where(y == k, 1, -1) * eta[:, k]) for k in range(n_classes))
-
-
-def central_differences(function, theta, step=1e-5):
-    moves = step * np.eye(theta.shape[1])
-    return np.stack([(function(theta + e) - function(theta - e)) / (2 * step) for e in moves], -1)
 
 
 @two_and_more_classes

@@ -18,12 +18,13 @@ from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianMLPRegressor,
+    BayesianPoissonRegression,
     BayesianProbitRegression,
     posterior_of,
     predictive,
 )
 from skstein.plotting import PosteriorIntervalDisplay
-from skstein.priors import HalfNormal, HalfStudentT
+from skstein.priors import HalfNormal, HalfStudentT, MultivariateNormal
 from skstein.targets import (
     Grouping,
     LinearTarget,
@@ -35,6 +36,7 @@ from skstein.targets import (
 from skstein.targets.bijections import Chain
 from skstein.targets.newton import hessian_of
 
+JOINT = MultivariateNormal(np.zeros(3), np.eye(3))
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -251,6 +253,55 @@ def test_columns_of_groups_in_all_forms(sites):
 
 
 @quiet
+@pytest.mark.parametrize("Estimator", [BayesianLinearRegression, BayesianPoissonRegression])
+def test_a_column_offset_is_the_same_as_an_array(Estimator, sites):
+    X, y, _ = sites
+    y = np.floor(np.exp(0.3 * y)) if Estimator is BayesianPoissonRegression else y
+    offset = np.random.default_rng(1).normal(size=len(y))
+    X, wide = X[["x", "site"]], X[["x", "site"]]
+    wide = wide.assign(log_exposure=offset)[["log_exposure", "x", "site"]]
+    model = Estimator("laplace", random_effects={"site": ["x"]}, random_state=0)
+    column = clone(model).set_params(offset="log_exposure").fit(wide, y)
+    model.fit(X, y, offset=offset)
+    assert column.posterior_.names == model.posterior_.names
+    assert_allclose(column.posterior_.particles, model.posterior_.particles)
+    assert_allclose(column.coef_, model.coef_)
+    for effects in ("group", "population"):
+        found = column.predict_interval(wide, effects=effects)
+        assert_allclose(found, model.predict_interval(X, effects=effects, offset=offset))
+    assert_allclose(predictive(column, wide).mean(), predictive(model, X, offset=offset).mean())
+    alone = clone(column).set_params(random_effects=["site"]).fit(wide[["log_exposure", "site"]], y)
+    assert alone.coef_.shape == (0,)
+
+
+@quiet
+def test_sparse_features(sites):
+    """Groups are numbers in a column, of which 0 is one; the answers are those of a dense X."""
+    X, y, _ = sites
+    rng = np.random.default_rng(1)
+    words = sparse.random_array((len(y), 6), density=0.3, rng=rng)
+    site = X["site"].map(ord).to_numpy() - 98.0
+    Z = sparse.hstack([words, site[:, None], X[["x", "year"]].to_numpy(float)]).tocsr()
+    model = BayesianLinearRegression("laplace", random_effects={6: [0, 7], 8: []}, random_state=0)
+    dense = clone(model).fit(Z.toarray(), y)
+    assert dense.random_effects_["x6"].groups[:2].tolist() == [-1.0, 0.0]
+    new = Z[:9].toarray()
+    new[0, 6] = 77.0
+    for table in (Z, sparse.csc_matrix(Z)):
+        model.fit(table, y)
+        assert model.posterior_.names == dense.posterior_.names
+        assert_allclose(model.posterior_.mean(), dense.posterior_.mean(), atol=1e-4)
+        assert_allclose(model.predict(Z), dense.predict(Z.toarray()), rtol=1e-4)
+        found, expected = model.predict_interval(sparse.csr_array(new)), dense.predict_interval(new)
+        assert_allclose(found[1:], expected[1:], rtol=1e-3)
+        assert_allclose(found[0], expected[0], atol=1.0)  # draws for a group that is not known
+    column = clone(model).set_params(offset=1).fit(Z, y)
+    given = clone(model).set_params(random_effects={5: [0, 6], 7: []})
+    given.fit(Z[:, [0, *range(2, 9)]], y, offset=Z[:, [1]].toarray().ravel())
+    assert_allclose(column.posterior_.particles, given.posterior_.particles)
+
+
+@quiet
 def test_pipelines_and_searches(sites):
     X, y, _ = sites
     columns = make_column_transformer((StandardScaler(), ["x"]), remainder="passthrough")
@@ -320,6 +371,14 @@ def test_rows_without_a_group(sites):
         ({"random_effects": [7]}, "has column 7, but X has 3 columns"),
         ({"random_effects": ["site", 1]}, "names a column twice"),
         ({"random_effects": {"site": ["year"], "year": []}}, "slopes of a column that holds"),
+        ({"random_effects": {"site": ["x"]}, "offset": "x"}, "that holds groups or the offset"),
+        ({"random_effects": ["site"], "offset": "site"}, "names a column twice, or that of the"),
+        ({"random_effects": ["site"], "positive": {"x": 1}}, "positive= and random_effects"),
+        (
+            {"random_effects": ["site"], "prior": "horseshoe"},
+            "a Horseshoe prior and random_effects",
+        ),
+        ({"random_effects": ["site"], "prior": JOINT}, "a MultivariateNormal prior and random"),
         ({"random_effects": lambda X: "site"}, "must be a list of columns"),
         ({"random_effects": {"site": "x"}}, "give a list of features"),
         ({"random_effects": [1.5]}, "must hold names or numbers of columns"),
@@ -338,8 +397,6 @@ def test_further_refusals(fitted, sites):
     X, y, _ = sites
     with pytest.raises(ValueError, match="of another type than in fit: 3, not 'a'"):
         fitted.predict(X[["x"]].assign(site=3))
-    with pytest.raises(TypeError, match="needs a dense X"):
-        BayesianLinearRegression(random_effects=[0]).fit(sparse.eye_array(9).tocsr(), y[:9])
     with pytest.raises(ValueError, match="partial_fit and random_effects"):
         BayesianLinearRegression("pmd", random_effects=["site"]).partial_fit(X, y)
     with pytest.raises(ValueError, match="mixes text and other values"):

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import sqrtm
 from scipy.stats import chisquare, kstest, multivariate_normal
 
+from densities import gaussian
 from skstein import LogDensity
 from skstein.diagnostics import ess, split_rhat
 from skstein.samplers import HMC, MALA, MAMS, RWM, SAMPLERS, SGLD, Chains
@@ -27,13 +28,6 @@ def standard_normal(dim):
 def skewed(dim):
     """Independent logarithms of exponential variables."""
     return LogDensity(lambda t: (t - np.exp(t)).sum(axis=1), score=lambda t: 1 - np.exp(t), dim=dim)
-
-
-def gaussian(precision, mean=0.0):
-    def log_density(t):
-        return -0.5 * np.einsum("ij,jk,ik->i", t - mean, precision, t - mean)
-
-    return LogDensity(log_density, score=lambda t: -(t - mean) @ precision, dim=len(precision))
 
 
 def banana():

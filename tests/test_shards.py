@@ -20,8 +20,9 @@ from skstein.outcomes import Bernoulli, StudentT
 from skstein.priors import Laplace
 from skstein.shards import Chunks
 from skstein.shards.chunks import LocalShards
-from skstein.targets import LinearTarget, RegressionTarget, over_shards
+from skstein.targets import LinearTarget, RegressionTarget, Surrogate, over_shards
 from skstein.targets.design import make_design
+from skstein.targets.half_line import HalfLineMap, OneSignedTarget
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -114,6 +115,33 @@ def test_linear_regression_needs_its_rows_three_times(rng):
     sharded.log_density_and_score(rng.normal(size=(100, target.dim)))
     sharded.hessian(np.zeros(target.dim))
     assert len(calls) == 3
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "one-signed"])
+def test_a_surrogate_of_shards_is_that_of_all_rows(kind, rng):
+    n, cuts = 3000, [700, 700, 2000]
+    X = rng.normal(size=(n, 3))
+    X = scipy.sparse.csr_array(X * (X > 0.0)) if kind == "sparse" else X
+    y = (X[:, [0]].sum(axis=1) + rng.logistic(size=n) > 0).astype(int)
+    weights = rng.uniform(0.5, 2.0, n)
+    rows = RegressionTarget(Bernoulli(), X, y, sample_weight=weights, offset=0.1 * y)
+
+    def piece(where):
+        return rows.with_rows(*rows.rows_at(where))
+
+    blocks = [where for where in np.split(np.arange(n), cuts) if len(where)]
+    shards = LocalShards([partial(piece, where) for where in blocks])
+    both = [rows, over_shards(rows, shards, [len(where) for where in blocks])]
+    if kind == "one-signed":
+        both = [OneSignedTarget(of, HalfLineMap(np.array([0, 1, 0, 0]), 1.0)) for of in both]
+    few, apart = (Surrogate(of, 300) for of in both)
+    assert apart.n_rows == few.n_rows
+    assert not apart.in_shards
+    theta = 0.3 * rng.normal(size=(5, 4))
+    for found, expected in zip(
+        apart.log_density_and_score(theta), few.log_density_and_score(theta), strict=True
+    ):
+        assert_allclose(found, expected, rtol=1e-6)
 
 
 # Fits.

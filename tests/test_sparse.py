@@ -11,13 +11,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+import small
 from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianProbitRegression,
 )
 from skstein._columns import location_and_scale
-from skstein.inference import SVGD, KSDThinnedMCMC, LaplaceDraws
+from skstein.inference import SVGD, LaplaceDraws
 from skstein.priors import Normal
 from skstein.targets import LinearTarget, LogisticTarget, ProbitTarget, SoftmaxTarget
 from skstein.targets.design import make_design
@@ -28,19 +29,7 @@ with_and_without_intercept = pytest.mark.parametrize("fit_intercept", [True, Fal
 # The fits of this file are short: whether a posterior is good is tested elsewhere.
 short_fits = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-ENGINES = {
-    "svgd": SVGD(n_particles=20, max_iter=30),
-    "ksd-mcmc": KSDThinnedMCMC(
-        n_particles=20,
-        n_chains=2,
-        n_draws=60,
-        max_draws=60,
-        n_warmup=40,
-        max_mcse=9.0,
-        max_rhat=9.0,
-        min_ess=0.0,
-    ),
-}
+ENGINES = {name: small.ENGINES[name] for name in ("svgd", "ksd-mcmc")}
 
 
 def features(rng, n=60, p=4, density=0.4):

@@ -7,6 +7,7 @@ from scipy.special import digamma, log_expit, log_softmax, polygamma
 from scipy.stats import invgamma, norm
 from sklearn import config_context
 
+from densities import central_differences
 from skstein import LogDensity
 from skstein._blocks import row_blocks
 from skstein.priors import InverseGamma, Normal, resolve_prior
@@ -41,12 +42,6 @@ def problem(kind, rng, n=30, p=2, **params):
     weights = rng.uniform(0.2, 3.0, size=n)
     target = build(kind, X, y, sample_weight=weights, **params)
     return target, X, y, weights
-
-
-def central_differences(function, theta, step=1e-5):
-    """Derivative of ``function`` along every coordinate, on a new last axis."""
-    moves = step * np.eye(theta.shape[1])
-    return np.stack([(function(theta + e) - function(theta - e)) / (2 * step) for e in moves], -1)
 
 
 def direct_rows(kind, theta, X, y, fit_intercept):

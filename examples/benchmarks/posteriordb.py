@@ -514,6 +514,35 @@ def one_compartment(d, n_steps=20):
     return Model(4, log_density, np.exp, ["k_a", "K_m", "V_m", "sigma"])
 
 
+def lotka_volterra(d, n_steps=5):
+    """Hares and lynxes by Runge-Kutta in logarithms, with ``n_steps`` in a year."""
+    observed, h = np.log(np.vstack([d["y_init"], d["y"]])), 1.0 / n_steps
+
+    def log_density(u):
+        alpha, beta, gamma, delta = np.exp(u[:, :4]).T
+        growth, loss = np.stack([alpha, -gamma]), np.stack([-beta, delta])
+
+        def slope(z):
+            return growth + loss * np.exp(z[::-1])
+
+        z, found = u[:, 4:6].T, [u[:, 4:6].T]
+        for _ in range(len(d["y"])):
+            for _ in range(n_steps):
+                one = slope(z)
+                two = slope(z + 0.5 * h * one)
+                three = slope(z + 0.5 * h * two)
+                z = z + h / 6 * (one + 2 * two + 2 * three + slope(z + h * three))
+            found.append(z)
+        value = normal(observed[:, :, None], np.stack(found), np.exp(u[:, 6:].T)).sum(axis=(0, 1))
+        value = value + normal(np.stack([alpha, gamma]), 1.0, 0.5).sum(axis=0)
+        value = value + normal(np.stack([beta, delta]), 0.05, 0.05).sum(axis=0)
+        value = value + normal(u[:, 4:6], np.log(10.0), 1.0).sum(axis=1)
+        return value + normal(u[:, 6:], -1.0, 1.0).sum(axis=1) + u[:, :4].sum(axis=1)
+
+    names = [*named("theta", 4), *named("z_init", 2), *named("sigma", 2)]
+    return Model(8, log_density, np.exp, names)
+
+
 MODELS = {
     "kidiq-kidscore_momhs": lambda d: kidiq(d, "hs", sigma_prior=HALF_CAUCHY),
     "kidiq-kidscore_momiq": lambda d: kidiq(d, "iq", sigma_prior=HALF_CAUCHY),
@@ -555,6 +584,7 @@ MODELS = {
     "bball_drive_event_0-hmm_drive_0": lambda d: hmm_drive(d, exponential=True),
     "bball_drive_event_1-hmm_drive_1": lambda d: hmm_drive(d, exponential=False),
     "one_comp_mm_elim_abs-one_comp_mm_elim_abs": one_compartment,
+    "hudson_lynx_hare-lotka_volterra": lotka_volterra,
 }
 
 

@@ -73,18 +73,19 @@ for name, model in models.items():
 # distribution of the logarithm has too heavy a tail on the right.
 
 parts = np.array_split(np.argsort(truth), 12)
-figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
+figure, ax = plt.subplots(figsize=(5.5, 4.0), layout="constrained")
 for name, probability in beyond.items():
     at = [(truth[part].mean(), probability[part].mean()) for part in parts[3:]]
-    axes[0].plot(*np.transpose(at), "o-", label=name)
-axes[0].plot([1e-4, 0.5], [1e-4, 0.5], "k:", zorder=0)
-axes[0].set(xscale="log", yscale="log", xlabel="true probability", ylabel="predicted")
-axes[0].set_title(f"A claim of more than {LIMIT:,.0f}")
-axes[0].legend(frameon=False)
+    ax.plot(*np.transpose(at), "o-", label=name)
+ax.plot([1e-4, 0.5], [1e-4, 0.5], "k:", zorder=0)
+ax.set(xscale="log", yscale="log", xlabel="true probability", ylabel="predicted")
+ax.set_title(f"A claim of more than {LIMIT:,.0f}")
+ax.legend(frameon=False)
+plt.show()
 
 # %%
 # The decision: to reinsure one claim costs 900, a claim beyond the limit that was not reinsured
-# 9,000. So those of a probability above a tenth are handed on.
+# 9,000. So claims with a probability above a tenth are reinsured.
 
 PREMIUM, LOSS = 900.0, 9000.0
 
@@ -96,8 +97,9 @@ def cost(probability):
 
 least = cost(truth)
 lost = {name: cost(probability) - least for name, probability in beyond.items()}
-axes[1].barh(list(lost), list(lost.values()), color=[f"C{j}" for j in range(4)])
-axes[1].set(xlabel="cost a claim above that of one who knows", title="Reinsuring by the model")
+figure, ax = plt.subplots(figsize=(5.5, 2.8), layout="constrained")
+ax.barh(list(lost), list(lost.values()), color=[f"C{j}" for j in range(4)])
+ax.set(xlabel="cost per claim beyond that of the truth", title="Reinsuring by the model")
 plt.show()
 
 # %%

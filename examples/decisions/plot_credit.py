@@ -141,7 +141,8 @@ for label, color, curve in zip(
 right.set_xlabel("applicants looked at closer (%)")
 right.set_ylabel("mean cost of a decision")
 right.set_title("Which ones?", loc="left", fontsize=11)
-right.legend(frameon=False, fontsize=9)
+right.margins(y=0.2)
+right.legend(frameon=False, fontsize=9, ncols=2, loc="upper right")
 plt.show()
 
 # %%

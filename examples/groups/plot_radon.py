@@ -77,7 +77,7 @@ for ax, model, title in zip(axes, (alone, partial), ("No pooling", "Partial pool
     ax.plot(jittered, middle, "o", ms=3.5, color="C0")
     ax.axhline(complete.intercept_, color="C1", lw=1.2, label="complete pooling")
     ax.set(xscale="log", xlabel="homes measured in the county", title=title)
-axes[0].set_ylabel("log radon in basements, median and 90 % interval")
+axes[0].set_ylabel("log radon, median and 90 % interval")
 axes[0].legend(frameon=False)
 
 most, least = n_homes.idxmax(), n_homes.idxmin()

@@ -245,7 +245,7 @@ left.axhline(np.mean(everything), color="0.4", ls=":")
 left.annotate(
     "all 2000 draws",
     (5, np.mean(everything)),
-    (0, -12),
+    (0, 4),
     textcoords="offset points",
     fontsize=9,
     color="0.4",
@@ -257,7 +257,7 @@ left.minorticks_off()
 left.set_xlabel("networks kept")
 left.set_ylabel("total variation from the long run")
 left.set_title("Predictions, five short runs", loc="left", fontsize=11)
-left.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 0.17))
+left.legend(frameon=False, fontsize=9, loc="lower left")
 
 opinions = {
     "the mode": (at_mode, "#0072B2", "s--"),

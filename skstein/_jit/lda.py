@@ -151,6 +151,13 @@ def _conditional(row, alpha, n, p):
 def _pick(p, u):
     """The topic in whose piece of the running sum ``u`` falls."""
     topic = 0
+    # Four at a time: each subtraction waits for the one before.
+    while topic < p.size - 4:
+        four = (p[topic] + p[topic + 1]) + (p[topic + 2] + p[topic + 3])
+        if four > u:
+            break
+        u -= four
+        topic += 4
     while topic < p.size - 1 and p[topic] <= u:
         u -= p[topic]
         topic += 1
@@ -255,6 +262,7 @@ def _log_bounds(docs, phi, alpha, max_iter, tol, bounds):
     theta = np.empty(k)
     for d in range(bounds.size):
         begin, end = docs.starts[d], docs.starts[d + 1]
+        totals = np.empty(end - begin)
         n[:] = docs.counts[begin:end].sum() / k
         for iteration in range(max_iter + 1):
             below = _digamma(k * alpha + n.sum())
@@ -262,15 +270,13 @@ def _log_bounds(docs, phi, alpha, max_iter, tol, bounds):
                 log_theta[j] = _digamma(alpha + n[j]) - below
                 theta[j] = math.exp(log_theta[j])
                 pull[j] = 0.0
-            bound = math.lgamma(k * alpha) - math.lgamma(k * alpha + n.sum())
             for entry in range(begin, end):
                 row = phi[docs.words[entry]]
                 total = 0.0
                 for j in range(k):
                     total += row[j] * theta[j]
-                total = max(total, _TINY)
-                bound += docs.counts[entry] * math.log(total)
-                share = docs.counts[entry] / total
+                totals[entry - begin] = max(total, _TINY)
+                share = docs.counts[entry] / totals[entry - begin]
                 for j in range(k):
                     pull[j] += share * row[j]
             change = 0.0
@@ -280,7 +286,10 @@ def _log_bounds(docs, phi, alpha, max_iter, tol, bounds):
                 break
             for j in range(k):
                 n[j] = theta[j] * pull[j]
-        # The words' part is there; what follows is E log p(theta) - E log q(theta).
+        # The words' part, and E log p(theta) - E log q(theta).
+        bound = math.lgamma(k * alpha) - math.lgamma(k * alpha + n.sum())
+        for entry in range(begin, end):
+            bound += docs.counts[entry] * math.log(totals[entry - begin])
         for j in range(k):
             bound += math.lgamma(alpha + n[j]) - math.lgamma(alpha) - n[j] * log_theta[j]
         bounds[d] = bound

@@ -14,6 +14,9 @@ the same up to a rotation if all rates are 1.
 In a dictionary ``k0`` has a multiple of ``b(u) b(v)`` beside the base kernel's part. The mean of
 ``b = s.x + d`` over the target is 0 by Stein's identity, and above or below 0 for points that are
 spread too little or too much.
+
+Equations are those of Hawkins, Koppel & Zhang (2022), "Online, informative MCMC thinning with
+kernelized Stein discrepancy".
 """
 
 import math
@@ -271,7 +274,7 @@ def _offer(d, x, s, index, candidates, kernel):
     identity = _identity(x, s, kernel.rates)
     row += kernel.spread * identity * d.identities[:n]
     own = _stein_diagonal(s, kernel) + kernel.spread * identity * identity
-    objective = own + 2.0 * row.sum()
+    objective = own + 2.0 * row.sum()  # eq. 10
     if d.counts[GROUP] == 0 or objective < d.best_numbers[0]:
         d.best_numbers[0] = objective
         d.best_numbers[1] = own
@@ -343,7 +346,7 @@ def _replace_worst(d):
 
 @compiled
 def _worst(d):
-    """The point whose contribution to the KSD is largest, the last of several."""
+    """The point whose contribution to the KSD is largest, the last of several: eq. 9."""
     n = d.counts[SIZE]
     worst = n - 1
     largest = 2.0 * d.row_sums[worst] - d.matrix[worst, worst]
@@ -407,8 +410,9 @@ def _thin_floored(d, x, scores, index, floors, slacks, candidates, kernel):
     for t in range(len(x)):
         if not _offer(d, x[t], scores[t], index[t], candidates, kernel):
             continue
-        _append(d)
+        _append(d)  # eq. 7
         n = d.counts[SIZE]
+        # Eq. 8 bounds the squared KSD, eq. 6, while points are dropped: algorithm 2.
         bound = d.row_sums[:n].sum() / (n * n) + slacks[step]
         while n - 1 >= max(1.0, floors[step]):
             worst = _worst(d)

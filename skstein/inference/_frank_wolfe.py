@@ -4,10 +4,14 @@ The measure ``sum_l w_l delta(x_l)`` is moved towards the target in the space of
 oracle ascends the corrected field of Frank-Wolfe Stein Sampling to the next particle, for blocks of
 coordinates at the same time if it is asked to (algorithm 4). Weights minimise the distance to the
 target in the space of the Stein kernel ``k0``, where the target's embedding is zero, so that the
-distance is the kernel Stein discrepancy and needs no integral. (Weights of Bayesian quadrature over
-the particles, with the same kernel, would change nothing.)
+distance is the kernel Stein discrepancy and needs no integral. (Weights of Bayesian quadrature,
+eq. 11, over the particles, with the same kernel, would change nothing.)
+
+Equations and algorithms are those of Futami, Cui, Sato & Sugiyama (2018), "Frank-Wolfe Stein
+sampling", as corrected in the documentation.
 """
 
+import math
 from functools import partial
 
 import numpy as np
@@ -55,7 +59,7 @@ class Ascent:
             direction = field(y)
             y = y + self._adam.step(direction)
             self._left -= 1
-            norm = np.linalg.norm(direction)
+            norm = math.sqrt(np.vdot(direction, direction))
             progress = self._noisy or norm < _PROGRESS * self._least
             self._least, self._stale = (norm, 0) if progress else (self._least, self._stale + 1)
         return y
@@ -64,8 +68,8 @@ class Ascent:
 class Oracle:
     """The search for the place of one particle, given the others.
 
-    The field is the Stein drift that the others exert, with the weight ``1 - own``, and the
-    particle's own term with the weight ``own``.
+    The field is the Stein drift that the others exert (eq. 4, corrected), with the weight
+    ``1 - own``, and the particle's own term with the weight ``own``.
 
     Parameters
     ----------
@@ -82,8 +86,12 @@ class Oracle:
 
     def __init__(self, target, kernel, own, points, scores, weights):
         self._target, self._kernel, self._own = target, kernel, own
-        self._points, self._scores, self._weights = points, scores, weights
-        self._drift = kernel.drift_of(points, scores, weights)
+        self._others = points, scores, (1.0 - own) * weights
+        # A particle's own term is the drift that another at its place would exert: it comes last.
+        row = np.zeros((int(own > 0.0), points.shape[1]))
+        self._points, self._scores = np.vstack([points, row]), np.vstack([scores, row])
+        weights = np.append(self._others[2], own)[: len(self._points)]
+        self._drift = kernel.drift_of(self._points, self._scores, weights)
         self._start = None
 
     def start_from(self, y, score):
@@ -94,15 +102,20 @@ class Oracle:
         """
         self._start = y, score
 
-    def field(self, y, scores=None, rng=None):
-        """The field at ``y`` of shape (n, dim), from minibatches of ``rng`` without ``scores``."""
-        field = np.zeros_like(y)
-        if len(self._points):
-            field += (1.0 - self._own) * self._drift(y)
+    def field(self, y, rng=None):
+        """The field at ``y`` of shape (1, dim), from a minibatch of ``rng`` if there are any."""
+        if not len(self._points):
+            return np.zeros_like(y)
         if self._own:
-            scores = self._score(y, rng) if scores is None else scores
-            field += self._own * self._kernel.self_term(y, scores)
-        return field
+            self._points[-1], self._scores[-1] = y[0], self._score(y, rng)[0]
+        return self._drift(y)
+
+    def weakest(self, y, scores):
+        """Which of ``y`` (n, dim), with their scores, has the weakest field."""
+        field = self._own * self._kernel.self_term(y, scores)
+        if len(self._others[0]):
+            field += self._kernel.drift(y, *self._others)
+        return np.argmin(np.einsum("ij,ij->i", field, field))
 
     def _score(self, y, rng):
         """The particle's own score at ``y`` of shape (1, dim)."""
@@ -114,12 +127,12 @@ class Oracle:
         return known + (there - before)
 
     def search(self, y, learning_rate, n_steps, rng):
-        """Where the field leads from ``y`` of shape (1, dim)."""
+        """Where the field leads from ``y`` of shape (1, dim): algorithm 2."""
         ascent = Ascent(learning_rate, n_steps, self._target.stochastic)
         return ascent.advance(partial(self.field, rng=rng), y, n_steps)
 
     def search_blocks(self, y, learning_rate, n_steps, rng, n_blocks, map):
-        """The same by blocks of coordinates, each a piece for ``map``.
+        """The same by blocks of coordinates, each a piece for ``map``: algorithm 4.
 
         A block takes `_ROUND` steps while the others, and with them their factor of the kernel,
         stand still; then all are put together. Without that the blocks repeat each other's
@@ -128,16 +141,15 @@ class Oracle:
         2)``, and grow from W = 4 on.
         """
         target, kernel, own = self._target, self._kernel, self._own
+        all_points, all_scores, weights = self._others
 
         def advance(block, points, scores, ascent, rng):
-            rest = outside(block, y, self._points) if len(points) else None
+            rest = outside(block, y, all_points) if len(points) else None
 
             def field(part):
                 direction = np.zeros_like(part)
                 if rest is not None:
-                    direction += (1.0 - own) * kernel.drift(
-                        part, points, scores, self._weights, rest
-                    )
+                    direction += kernel.drift(part, points, scores, weights, rest)
                 if own:
                     point = y.copy()
                     point[:, block] = part
@@ -150,8 +162,8 @@ class Oracle:
         blocks = [
             slice(part[0], part[-1] + 1) for part in np.array_split(np.arange(y.shape[1]), n_blocks)
         ]
-        points = [np.ascontiguousarray(self._points[:, block]) for block in blocks]
-        scores = [np.ascontiguousarray(self._scores[:, block]) for block in blocks]
+        points = [np.ascontiguousarray(all_points[:, block]) for block in blocks]
+        scores = [np.ascontiguousarray(all_scores[:, block]) for block in blocks]
         ascents = [Ascent(learning_rate, n_steps, target.stochastic) for _ in blocks]
         rngs = rng.spawn(n_blocks)
         while not all(ascent.done for ascent in ascents):
@@ -210,26 +222,31 @@ class SteinMeasure:
 
     def put(self, i, y, score):
         """Set particle ``i``, which is new or has moved; a new one has weight only among equals."""
-        self._points[i], self._scores[i] = y, score
         if i == self.size:
             self.size += 1
             if self._weights is not None:
                 self._weights = np.append(self._weights, 0.0)
-        row = self.kernel.stein_matrix(y[None], score[None], self.points, self.scores)[0]
-        if not np.isfinite(row).all():
+        self._place(slice(i, i + 1), y[None], score[None])
+
+    def _place(self, some, points, scores):
+        """Set the particles of a slice."""
+        self._points[some], self._scores[some] = points, scores
+        rows = self.kernel.stein_matrix(points, scores, self.points, self.scores)
+        if not np.isfinite(rows).all():
+            longest = np.linalg.norm(scores, axis=1).max()
             raise FloatingPointError(
-                f"the Stein kernel overflows at a particle whose score has length "
-                f"{np.linalg.norm(score):.1g}; reduce learning_rate or sample_weight, or scale the "
-                "features."
+                f"the Stein kernel overflows at a particle whose score has length {longest:.1g}; "
+                "reduce learning_rate or sample_weight, or scale the features."
             )
-        self._matrix[i, : self.size] = self._matrix[: self.size, i] = row
+        self._matrix[some, : self.size] = rows
+        self._matrix[: self.size, some] = rows.T
 
     def ksd(self):
         """Kernel Stein discrepancy."""
         return float(np.sqrt(max(self.weights @ self.matrix @ self.weights, 0.0)))
 
     def gaps(self, x, scores):
-        """Duality gaps of ``x`` (m, dim): positive for what can lower the discrepancy."""
+        """Duality gaps of ``x`` (m, dim), eq. 31: positive for what can lower the discrepancy."""
         cross = self.kernel.stein_matrix(x, scores, self.points, self.scores) @ self.weights
         return self.ksd() ** 2 - cross
 
@@ -240,6 +257,7 @@ class SteinMeasure:
         squared, cross = weights @ self.matrix @ weights, row @ weights
         step = 1.0
         if weights.any():
+            # Eq. 10, with the distance from the measure to the new particle below the line.
             step = np.clip((squared - cross) / (squared - 2.0 * cross + row[i]), 0.0, 1.0)
         self._weights = (1.0 - step) * weights
         self._weights[i] += step
@@ -261,9 +279,7 @@ class SteinMeasure:
         """
         if not target.whitened:
             return
-        # They are views of what `put` changes.
+        # They are views of what `_place` changes.
         points, scores = self.points.copy(), self.scores.copy()
-        moved = match_moments(target, points, scores, self.weights, n_steps, map, first)
-        for i, (y, score) in enumerate(zip(*moved, strict=True)):
-            if i >= first:
-                self.put(i, y, score)
+        points, scores = match_moments(target, points, scores, self.weights, n_steps, map, first)
+        self._place(slice(first, self.size), points[first:], scores[first:])

@@ -101,7 +101,8 @@ def grouped_draws(theta, weights, n_draws, rng, bandwidth=None):
 def plain_draws(theta, weights, n_draws, rng, bandwidth=None):
     """Draws of the estimate with one round kernel, as published; arguments as `grouped_draws`.
 
-    The bandwidth is in units of ``theta``, ``m ** (-1 / (dim + 2))`` by default.
+    The bandwidth is in units of ``theta``, ``m ** (-1 / (dim + 2))`` by default: theorem 4 of Dai,
+    He, Dai & Song (2016) for a Gaussian kernel.
     """
     m, dim = theta.shape
     h = m ** (-1.0 / (dim + 2.0)) if bandwidth is None else bandwidth

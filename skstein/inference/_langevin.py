@@ -1,4 +1,7 @@
-"""Langevin moves of many particles at once, in whitened coordinates."""
+"""Langevin moves of many particles at once, in whitened coordinates.
+
+Equations are those of Tran, Tseng & Kohn (2023), "Particle mean field variational Bayes".
+"""
 
 import math
 from dataclasses import dataclass
@@ -46,7 +49,7 @@ class UnadjustedLangevin:
     Two ways to average over the other factors. Under a mean field their pairing is arbitrary, so a
     fresh *re-pairing* at every step makes one full score an unbiased estimate of all averaged ones.
     The other is PMFVB, algorithm 1: factor after factor, the mean over a random *subset* of the
-    others' particles, the same for all particles.
+    others' particles, the same for all particles (eq. 20 and 21).
 
     Parameters
     ----------
@@ -131,6 +134,7 @@ class UnadjustedLangevin:
         return state
 
     def _draw_closed_forms(self, factors):
+        # Eq. 16: the optimal factor, given the others.
         for factor in factors:
             if isinstance(factor, ConjugateFactor):
                 optimum = factor.optimum(self.theta)
@@ -149,12 +153,16 @@ class UnadjustedLangevin:
             drift = drift * np.minimum(1.0, 3 * math.sqrt(len(block)) / np.maximum(norm, 1e-300))
         h, fresh = self.step_size, self._rng.standard_normal(drift.shape)
         noise = 0.5 * (fresh + self._noise[:, block])
+        # Eq. 13, with this noise in place of a fresh one.
         self.theta[:, block] += 0.5 * h * drift + math.sqrt(h) * noise
         self._noise[:, block] = fresh
 
 
 class AdjustedLangevin:
     """Metropolis-adjusted Langevin steps (MALA), every particle a chain of its own.
+
+    Particles that no proposal of the warm-up could move, steep as the density is where unadjusted
+    steps had left them, would stay there for good: each takes the place of one that moved.
 
     Parameters
     ----------
@@ -170,6 +178,7 @@ class AdjustedLangevin:
         self._log_step, self._adapted = math.log(step_size), 0
         self._target = SimpleNamespace(log_density_and_score=evaluator)
         self._chains = Chains(theta, *evaluator(theta), math.sqrt(step_size), rng)
+        self._stuck = np.ones(len(theta), dtype=bool)
 
     @property
     def theta(self):
@@ -181,8 +190,12 @@ class AdjustedLangevin:
         During ``warmup`` the step size is adapted to the acceptance rate; then it is frozen.
         """
         chains = self._chains
+        if not warmup:
+            self._free()
+        before = chains.theta
         self.acceptance = _MALA.move(self._target, chains)
         if warmup:
+            self._stuck &= (chains.theta == before).all(axis=1)
             self._adapted += 1
             # So many particles measure the rate well: a plain Robbins-Monro step is quick enough.
             excess = self.acceptance - _MALA.acceptance
@@ -190,3 +203,12 @@ class AdjustedLangevin:
             self.step_size = quantized(math.exp(self._log_step))
             chains.step_size = math.sqrt(self.step_size)
         return State(chains.theta, chains.log_density, chains.score, (chains.theta, chains.score))
+
+    def _free(self):
+        """Put particles that are stuck where others are."""
+        chains, stuck = self._chains, self._stuck
+        if stuck.any() and not stuck.all():
+            others = chains.rng.choice(np.flatnonzero(~stuck), np.count_nonzero(stuck))
+            for values in (chains.theta, chains.log_density, chains.score):
+                values[stuck] = values[others]
+        self._stuck = np.zeros_like(stuck)

@@ -2,7 +2,8 @@
 
 A step multiplies the density q by a known function. The weights follow at once; where they would
 degenerate, the step is cut into pieces (steps on one batch compose exactly) and the particles are
-redrawn from a kernel density estimate between them.
+redrawn from a kernel density estimate between them. Equations are those of Dai, He, Dai & Song
+(2016), "Provable Bayesian inference via particle mirror descent".
 """
 
 from copy import copy
@@ -56,7 +57,7 @@ class WeightedParticles:
         return _ess(self.log_weights)
 
     def advance(self, log_ratio, step):
-        """``log q += step * log_ratio``, for particles and weights alike."""
+        """``log q += step * log_ratio``, for particles and weights alike: eq. 4 of the paper."""
         self.log_q = self.log_q + step * log_ratio
         self.log_weights = _normalised(self.log_weights + step * log_ratio)
 
@@ -81,7 +82,7 @@ class WeightedParticles:
         self.log_weights = _equal(n_particles)
 
     def replace(self, draws, n_particles, rng):
-        """Draw ``n_particles`` from an estimate of the density, with equal weights."""
+        """Draw ``n_particles`` from an estimate of the density, with equal weights: eq. 6."""
         self.theta, density = draws(self.theta, self.weights, n_particles, rng)
         self.log_q = density.log_density(self.theta)
         self.log_weights = _equal(n_particles)
@@ -139,7 +140,7 @@ def batches(n, batch, n_epochs, rng, replacement=False):
 
 
 def mirror_step(state, log_posterior, step_size, rng):
-    """One prox step of mirror descent, ``log q += g (log_posterior - log q)``.
+    """One prox step of mirror descent, ``log q += g (log_posterior - log q)``: eq. 2.
 
     Steps on the same batch compose, ``1 - g = prod_k (1 - g_k)``, so that a step under which the
     weights would degenerate is taken in pieces with resampling between them.

@@ -35,7 +35,7 @@ _FAR = 4.0  # standard deviations in each coordinate, by which rows may move a p
 
 @dataclass
 class Stream:
-    """What is needed to go on from a posterior with further rows.
+    """What is needed to go on from a posterior with more rows.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Stream:
         In the coordinates of ``bijection``: one population, or two halves that evolve on their own
         so that their disagreement tells how far both are off.
     bijection : bijection or None
-        To the target's own coordinates; kept for all further rows.
+        To the target's own coordinates; kept for all later rows.
     rng : numpy.random.Generator
     n_seen : int
         Rows seen, passes counted.
@@ -111,7 +111,7 @@ class Stream:
             state=self,
         )
 
-    def take(self, log_likelihood, log_prior, n_particles, min_ess, draws):
+    def assimilate(self, log_likelihood, log_prior, n_particles, min_ess, draws):
         """Bayes' rule for new rows, which also go into the memory of each half.
 
         Parameters
@@ -148,7 +148,7 @@ class Stream:
                 "n_particles, give the rows in random order, or pass over them again (n_total)"
             )
 
-    def take_again(self, log_likelihood, log_prior, n_particles, last):
+    def assimilate_again(self, log_likelihood, log_prior, n_particles, last):
         """Weight particles with rows that were seen before; they count at the end of the pass.
 
         Parameters
@@ -168,8 +168,10 @@ class Stream:
         again = self.again
         self.log_likelihood = self.log_likelihood + log_likelihood(again.theta)
         if last:
-            few = again.weigh(log_prior(again.theta) + self.log_likelihood)
-            self.problems = [f"{few}: make another pass, or raise n_weighted"] if few else []
+            problem = again.weigh(log_prior(again.theta) + self.log_likelihood)
+            self.problems = (
+                [f"{problem}: make another pass, or raise n_weighted"] if problem else []
+            )
             # Half way to the posterior is nearer to it than one particle.
             again.flatten(LEAST_ESS * len(again.theta))
             again.n_resampled = self.parts[0].n_resampled + 1
@@ -222,8 +224,8 @@ def _recalled(part, log_likelihood, log_prior, rng):
         return None
     part = copy(part)
     part.replace(partial(_normal_draws, *found), part.n_particles, rng)
-    few = part.weigh(log_prior(part.theta) + part.memory(part.theta))
-    return None if few else part
+    problem = part.weigh(log_prior(part.theta) + part.memory(part.theta))
+    return None if problem else part
 
 
 def _normal_draws(mean, factor, theta, weights, n_draws, rng):

@@ -16,6 +16,7 @@ from scipy.stats import kurtosis
 
 from ..diagnostics import mcse_mean
 from ..targets.newton import DIAGONAL_ABOVE
+from ..thinning.balanced import balanced_thin
 from ..thinning.moments import recalibrated
 
 _OUTER = np.array([0.05, 0.95])
@@ -74,6 +75,16 @@ def _margins(draws, scores):
     identity = scores * z + 1.0
     move, square = (_without(part, scores, identity).mean(axis=0) for part in (z, z**2))
     return mean + move, np.sqrt(np.maximum(square - move**2, _TINY))
+
+
+def representative(draws, n_points):
+    """Indices of a few of many draws (n, dim), one chain after the other, that keep the margins.
+
+    Where the points are too few to be moved to a covariance, they are those at even steps.
+    """
+    if 2 * draws.shape[1] <= n_points < len(draws):
+        return balanced_thin(draws, n_points)
+    return np.linspace(0, len(draws) - 1, n_points).round().astype(int)
 
 
 def moved_to_moments(points, target, draws, scores):

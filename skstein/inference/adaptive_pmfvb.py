@@ -78,7 +78,8 @@ class AdaptivePMFVB(Engine):
     ----------
     Tran, Tseng & Kohn, "Particle mean field variational Bayes" (arXiv:2303.13930), algorithm 2.
 
-    Kim, Song & Liang (2022), "Stochastic gradient Langevin dynamics with adaptive drifts".
+    Kim, Song & Liang (2022), "Stochastic gradient Langevin dynamics with adaptive drifts"
+    (arXiv:2009.09535).
 
     Examples
     --------
@@ -146,14 +147,14 @@ class AdaptivePMFVB(Engine):
             weights = theta[:, :p]
             if (iteration - 1) % _REFRESH == 0:
                 precision = target.expected_precision(np.mean(weights**2, axis=0))
-                shape, rate = self._noise_factor(target, theta)
+                shape, rate = self._noise_factor(target, theta)  # q(sigma^2) of eq. 36
                 theta[:, p:] = np.log(rate / shape)
                 if self.preconditioned and (iteration - 1) % (_REFRESH * _RENEWAL) == 0:
                     scale = np.stack([target.scales(row, precision, rng) for row in theta])
             noise_precision = np.exp(-theta[0, p:]) if target.n_noise else np.ones(target.n_outputs)
             rows = rng.choice(n, batch, replace=False) if batch < n else np.arange(n)
             point, moves = weights, np.ones((m, p), dtype=bool)
-            if size < p:
+            if size < p:  # eq. 32, with the others' mean for the expectation
                 moves = rng.random((m, p)).argsort(axis=1) < size
                 point = np.where(moves, weights, weights.mean(axis=0))
             score = scale * target.weight_score(point, rows, precision, noise_precision)
@@ -164,8 +165,8 @@ class AdaptivePMFVB(Engine):
             length = np.linalg.norm(drift, axis=1, keepdims=True)
             drift *= np.minimum(1.0, limit / np.maximum(length, 1e-300))
             noise = np.where(moves, rng.standard_normal((m, p)), 0.0)
-            theta[:, :p] = weights + np.sqrt(step) * scale * (drift + noise)
-            if self.drift:
+            theta[:, :p] = weights + np.sqrt(step) * scale * (drift + noise)  # eq. 33
+            if self.drift:  # algorithm 2, line 10
                 new = scale * target.weight_score(theta[:, :p], rows, precision, noise_precision)
                 first = _FIRST * first + (1.0 - _FIRST) * new.mean(axis=0)
                 second = _SECOND * second + (1.0 - _SECOND) * new.std(axis=0)

@@ -17,6 +17,9 @@ from ..posterior import ParticlePosterior
 from ..protocols import Rng, WorkingTarget
 from ..targets import supports
 
+# Entries times rows. Two to five milliseconds of work: a dispatch costs a tenth of one, and a cut
+# in four a few per cent.
+_WORTH_A_DISPATCH = 1e7
 _MAX_DIVERGENT = 0.01  # share of a chain's draws
 _LONGEST_CHAINS = 2**20  # numbers; 8 MB
 N_PARTICLES = [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")]
@@ -255,8 +258,7 @@ def in_chunks(map, function, theta, n_rows):
     The cut depends on the sizes alone, never on the number of workers.
     """
     work = theta.size * (n_rows or 1)
-    # Two to five milliseconds: a dispatch costs a tenth of one, and a cut in four a few per cent.
-    if work < 1e7 or len(theta) < 64 or getattr(map, "whole", False):
+    if work < _WORTH_A_DISPATCH or len(theta) < 64 or getattr(map, "whole", False):
         return function(theta)
     pieces = np.array_split(theta, 4)
     results = list(map(function, pieces))

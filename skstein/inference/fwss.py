@@ -94,9 +94,10 @@ class FWSS(Engine):
 
     References
     ----------
-    "Frank-Wolfe Stein sampling", algorithms 2 to 5, 7 and 8.
+    Futami, Cui, Sato & Sugiyama (2018), "Frank-Wolfe Stein sampling" (arXiv:1805.07912), algorithms
+    2 to 5, 7 and 8.
 
-    Liu & Wang (2018), "Stein variational gradient descent as moment matching".
+    Liu & Wang (2018), "Stein variational gradient descent as moment matching" (arXiv:1810.11693).
 
     Examples
     --------
@@ -179,8 +180,7 @@ class FWSS(Engine):
             oracle = self._oracle(target, kernel, measure, i)
             if new and cached:
                 # Algorithm 7: the cached particle where the field is weakest comes first.
-                field = oracle.field(starts[i:], known[i:])
-                first = i + np.argmin(np.einsum("ij,ij->i", field, field))
+                first = i + oracle.weakest(starts[i:], known[i:])
                 starts[[i, first]], known[[i, first]] = starts[[first, i]], known[[first, i]]
             y = (starts if new else measure.points)[i : i + 1].copy()
             if target.stochastic:

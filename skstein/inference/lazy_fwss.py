@@ -68,7 +68,8 @@ class LazyFWSS(Engine):
 
     References
     ----------
-    "Frank-Wolfe Stein sampling" (arXiv:1805.07912), algorithms 9 and 10.
+    Futami, Cui, Sato & Sugiyama (2018), "Frank-Wolfe Stein sampling" (arXiv:1805.07912), algorithms
+    9 and 10.
 
     Liu & Wang (2018), "Stein variational gradient descent as moment matching" (arXiv:1810.11693).
 
@@ -127,12 +128,13 @@ class LazyFWSS(Engine):
         kernel = (RBF() + Linear() if self.kernel is None else self.kernel).fixed(store)
         measure, used = SteinMeasure(n, store), np.zeros(n, dtype=bool)
 
-        def take(j):
+        def accept(j):
             used[j] = True
             measure.put(measure.size, store[j], scores[j])
             measure.correct()
 
-        take(np.argmin(np.einsum("ij,ij->i", scores, scores)))
+        accept(np.argmin(np.einsum("ij,ij->i", scores, scores)))
+        # Algorithm 10, with the sign of the gap as in eq. 31.
         phi = 0.5 * measure.gaps(store, scores).max()
         least, n_calls, iteration = self.tol * phi, 0, 0
         rounds = Rounds(self.n_rounds(target), measure.posterior, callback)
@@ -150,7 +152,7 @@ class LazyFWSS(Engine):
                 if enough:
                     store[best], scores[best] = y[0], score[0]
             if enough:
-                take(best)
+                accept(best)
             else:
                 phi /= 2
             stop = rounds.end(

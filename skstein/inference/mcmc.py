@@ -1,8 +1,8 @@
 """Markov chains in white coordinates; a few of their draws, moved to the moments of all.
 
 Asymptotically exact. Chains run as one batch of gradients until the Monte-Carlo error of means and
-of outer quantiles is small. The kept draws are evenly spaced and moved slightly, to the mean and
-covariance of all draws, after Stein's identities have removed most of their error
+of outer quantiles is small. The kept draws have the margins of all and are moved slightly, to the
+mean and covariance of all draws, after Stein's identities have removed most of their error
 (`_zero_variance.py`).
 """
 
@@ -19,7 +19,7 @@ from ..diagnostics import ess, ess_tail, split_rhat
 from ..posterior import ParticlePosterior
 from ..samplers import SAMPLERS
 from ..samplers.base import declared
-from ._zero_variance import monte_carlo_errors, moved_to_moments
+from ._zero_variance import monte_carlo_errors, moved_to_moments, representative
 from .base import (
     BATCH_SIZE,
     COORDINATES,
@@ -246,10 +246,9 @@ class MCMC(Engine):
         return automatic(self.n_particles, dim, least=1000, cap=2000)
 
     def _kept(self, state, target):
-        """The posterior as draws, at even steps through the chains, one after the other."""
+        """The posterior as draws, of each part of the chains one."""
         draws, scores = state.flat()
-        n_points = min(self._n_points(target.dim), len(draws))
-        chosen = np.linspace(0, len(draws) - 1, n_points).round().astype(int)
+        chosen = representative(draws, min(self._n_points(target.dim), len(draws)))
         return ParticlePosterior(
             draws[chosen], scores=None if target.stochastic else scores[chosen]
         )
@@ -310,8 +309,8 @@ class MCMC(Engine):
     def _diagnosed(self, state, error):
         """R-hat, effective sample size and Monte-Carlo error by coordinate; the problems."""
         if state.n_draws < _ENOUGH_DRAWS:
-            few = f"stopped after {state.n_draws} draws of each chain, too few to judge"
-            return {}, [few]
+            problem = f"stopped after {state.n_draws} draws of each chain, too few to judge"
+            return {}, [problem]
         if error is None:
             return {}, []
         draws, _ = state.chained()

@@ -219,9 +219,9 @@ class PMD(Engine):
         if strategy == "hybrid":
             state.replace(defensive_draws, self.n_weighted or m, rng)
         if strategy != "kde":
-            few = state.weigh(log_posterior(state.theta))
-            if few and (dim <= _IMPORTANCE_UP_TO or not n_sweeps):
-                problems.append(few)
+            problem = state.weigh(log_posterior(state.theta))
+            if problem and (dim <= _IMPORTANCE_UP_TO or not n_sweeps):
+                problems.append(problem)
         memory = 0.0
         if n_sweeps:
             # Temper the weights first: the moves correct a slight bias faster than they separate
@@ -294,10 +294,12 @@ class PMD(Engine):
 
         if seen_before:
             m, last = self.n_weighted or self.n_particles, n_rows == left
-            stream.take_again(log_likelihood, target.log_prior, m, last)
+            stream.assimilate_again(log_likelihood, target.log_prior, m, last)
         elif target.n_rows:
             log_prior = target.log_prior if supports(target, "log_prior") else None
-            stream.take(log_likelihood, log_prior, self.n_particles, self.min_ess, self._draws)
+            stream.assimilate(
+                log_likelihood, log_prior, self.n_particles, self.min_ess, self._draws
+            )
         stream.count(n_rows)
         return stream.posterior(mc_error=stream.mc_error())
 

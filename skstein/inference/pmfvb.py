@@ -33,7 +33,7 @@ from ..targets.newton import DIAGONAL_ABOVE, gaussian_bijection
 from ._elbo import approximate_elbo
 from ._langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
 from ._stopping import OnResiduals, OnValidation
-from ._zero_variance import moved_to_moments
+from ._zero_variance import moved_to_moments, representative
 from .base import (
     BATCH_SIZE,
     COORDINATES,
@@ -101,9 +101,9 @@ class PMFVB(Engine):
     n_iter_no_change : int, default=20
         Iterations without a better validation score after which the run stops.
     n_points : int or None, default=1000
-        How many of the pooled particles are kept, evenly chosen; None for all. With one block they
-        are moved to have the mean and covariance of the pool, whose error control variates reduce
-        where scores are of all rows.
+        How many of the pooled particles are kept, so that they have the margins of all; None for
+        all. With one block they are moved to have the mean and covariance of the pool, whose error
+        control variates reduce where scores are of all rows.
     batch_size : int, default=None
         Rows for each score, with a control variate at the mode; all rows by default.
     surrogate : int or "auto", default=None
@@ -279,16 +279,16 @@ class PMFVB(Engine):
                 # One particle after the other: what is chosen evenly then lies far apart in time.
                 return np.concatenate(np.stack([getattr(state, name) for state in states], axis=1))
 
-            pool = ParticlePosterior(
-                pooled("theta"),
-                log_densities=pooled("log_density") if exact else None,
-                scores=pooled("score") if exact else None,
+            pool, scores = pooled("theta"), pooled("score") if exact else None
+            chosen = representative(pool, min(self.n_points or len(pool), len(pool)))
+            posterior = ParticlePosterior(
+                pool[chosen],
+                log_densities=pooled("log_density")[chosen] if exact else None,
+                scores=scores[chosen] if exact else None,
+                n_iter=iteration,
             )
-            many = self.n_points is not None and self.n_points < len(pool)
-            posterior = pool.thin(self.n_points) if many else pool
-            posterior.n_iter = iteration
             if one_block and not self.early_stopping and not rule.problems():
-                moved = moved_to_moments(posterior.particles, target, pool.particles, pool.scores)
+                moved = moved_to_moments(posterior.particles, target, pool, scores)
                 if moved is not None:
                     return ParticlePosterior(moved, n_iter=iteration)
             return posterior

@@ -134,9 +134,7 @@ class BayesianLinearModel(BayesianEstimator):
     def _validated(self, X, y, further):
         """X in float64 or float32, dense or CSR with one entry per place, and y unchanged."""
         if self.random_effects is not None:
-            X, y = random_effects.read(self, X, y, reset=True)
-            check_magnitude(X[:, self._effects.common], "X")
-            return X, y
+            return random_effects.read(self, X, y, reset=True)
         self._effects = None
         X, y = validate_data(
             self, X, y, reset=not further, dtype=(np.float64, np.float32), accept_sparse="csr"
@@ -189,7 +187,7 @@ class BayesianLinearModel(BayesianEstimator):
         table = None
         if self._effects is not None:
             table = self._effects.keep_seen(X)
-            X = table[:, self._effects.common]
+            X = table.features
         encode, problem = self._encoder(*self._survey(y, weights), classes)
         y, weights = encode(y, weights)
         if self._outcome.location_scale:
@@ -253,23 +251,22 @@ class BayesianLinearModel(BayesianEstimator):
         beside = {
             "partial_fit": stream,
             "factorized=True": self.factorized,
-            "a column offset (give fit and predictions an array)": self.offset is not None,
             "positive=": np.any(list(self.positive.values()))
             if isinstance(self.positive, dict)
             else np.any(self.positive),
-            f"prior={self.prior!r}": not prior.blockwise,
+            f"a {type(prior).__name__} prior": not prior.blockwise,
         }
         for what, used in beside.items():
             if used:
                 raise ValueError(f"{what} and random_effects cannot be combined; use one of them.")
 
     def _split_offset(self, X, offset):
-        """The features of X, the offset (n,) of the rows, and its column in X, if any."""
+        """X without its offset, the offset (n,) of the rows, and its column in X, if any."""
         column = self._offset_column(offset)
         if column is None:
             offset = check_offset(offset, X.shape[0])
             return X, np.zeros(X.shape[0]) if offset is None else offset, None
-        return *split(X, column), column
+        return *(split(X, column) if self._effects is None else (X, X.offset)), column
 
     def _offset_column(self, offset):
         names = getattr(self, "feature_names_in_", None)
@@ -471,10 +468,12 @@ class BayesianLinearModel(BayesianEstimator):
 
     def _heads(self, X, theta):
         column, offset = self._scaling.offset_column, 0.0
-        if column is not None:
-            X, offset = split(X, column)
+        features = X
+        if self._effects is not None:
+            features, offset = X.features, X.offset
+        elif column is not None:
+            features, offset = split(X, column)
         intercept, coef = (values.swapaxes(0, 1) for values in self._unpack(theta))
-        features = X if self._effects is None else X[:, self._effects.common]
         predictors = features @ coef.reshape(-1, features.shape[1]).T
         predictors += intercept.ravel()
         predictors = predictors.reshape(X.shape[0], *intercept.shape).swapaxes(0, 1)

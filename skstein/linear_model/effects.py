@@ -1,7 +1,7 @@
 """Random effects of the linear models: columns of X that hold groups, and their effects.
 
-The columns are separated before X is validated, since groups may be text. Then X holds a number for
-each group, and a negative number, made from the label, for a group that was not seen in `fit`.
+The columns are separated before X is validated, since groups may be text, and become the number of
+each row's group: a negative one, made from the label, for a group that was not seen in `fit`.
 
 The effects of a new group are drawn from the fitted distribution, one draw per particle. The draw
 depends on the particle and the label alone: predictions of a row do not depend on the others, drawn
@@ -15,11 +15,38 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import ndtri
 from sklearn.utils import Bunch, check_array, check_X_y
 
-from .._validation import about, check_features, columns_of, refuse_dask
+from .._validation import about, check_features, check_magnitude, columns_of, refuse_dask
 from ..targets import Grouping, MixedTarget
+from .offset import split
+
+
+@dataclass
+class Table:
+    """Rows of X by what their columns mean.
+
+    Attributes
+    ----------
+    features : ndarray or CSR array of shape (n, p)
+    offset : ndarray of shape (n,)
+        The column of the offset, 0 without one.
+    codes : ndarray of shape (n, n_groupings)
+        Numbers of groups.
+    """
+
+    features: Any
+    offset: Any
+    codes: Any
+
+    @property
+    def shape(self):
+        return self.features.shape
+
+    def __getitem__(self, rows):
+        return Table(self.features[rows], self.offset[rows], self.codes[rows])
 
 
 @dataclass
@@ -29,10 +56,10 @@ class Groups:
     Attributes
     ----------
     name : str
-    column : int
-        Of X.
+    number : int
+        Of the grouping, among all.
     slopes : list of int
-        Columns of X whose features have a slope in each group.
+        The features, by their numbers, that have a slope in each group.
     terms : list of str
         The terms with an effect in each group: "" for the intercept, and the names of these
         features.
@@ -49,7 +76,7 @@ class Groups:
     """
 
     name: str
-    column: int
+    number: int
     slopes: list
     terms: list
     labels: Any = None
@@ -61,11 +88,13 @@ class Groups:
 
     def values(self, X):
         """The factors of the effects of each row, shape (n, n_terms), in units of X."""
-        return np.hstack([np.ones((len(X), 1)), X[:, self.slopes]]) - self.center
+        features = X.features[:, self.slopes]
+        features = features.toarray() if sparse.issparse(features) else features
+        return np.hstack([np.ones((len(features), 1)), features]) - self.center
 
     def contribution(self, X, theta, known):
         """Yield the effects' part of each linear predictor, shape (n, m), output by output."""
-        codes, values, n_terms = X[:, self.column], self.values(X), len(self.terms)
+        codes, values, n_terms = X.codes[:, self.number], self.values(X), len(self.terms)
         unseen = codes < 0
         places = np.where(unseen, 0, codes).astype(int)
         drawn = {code: _Drawn(code, known) for code in np.unique(codes[unseen])}
@@ -109,13 +138,19 @@ class RandomEffects:
     Attributes
     ----------
     groupings : list of Groups
+    columns : list of int
+        The columns of X that hold them.
     common : ndarray of int
         The columns of X that are features.
+    offset : int or None
+        The column of X that is the offset.
     missing : {"error", "group"}
     """
 
     groupings: list = field(default_factory=list)
+    columns: list = field(default_factory=list)
     common: Any = None
+    offset: int | None = None
     missing: str = "error"
 
     @classmethod
@@ -128,11 +163,14 @@ class RandomEffects:
                 "random_effects must be a list of columns, or a dict from columns to lists of "
                 f"features that have slopes; got {given!r}."
             )
-        slopes = given if isinstance(given, dict) else {}
-        p, groupings = estimator.n_features_in_, []
-        for column in given:
-            j = _position(column, names, p)
-            label = f"x{j}" if names is None else names[j]
+        p, slopes = estimator.n_features_in_, given if isinstance(given, dict) else {}
+        columns = [_position(column, names, p) for column in given]
+        offset = estimator._offset_column(None)
+        if len({*columns, offset}) <= len(columns):
+            raise ValueError("random_effects names a column twice, or that of the offset.")
+        common = np.setdiff1d(np.arange(p), columns if offset is None else [*columns, offset])
+        groupings = []
+        for number, (column, j) in enumerate(zip(given, columns, strict=True)):
             with_slopes = slopes.get(column, ())
             if isinstance(with_slopes, str) or not hasattr(with_slopes, "__iter__"):
                 raise TypeError(
@@ -140,32 +178,35 @@ class RandomEffects:
                     "features, [] for an intercept alone."
                 )
             of_slopes = [_position(slope, names, p) for slope in with_slopes]
-            terms = [f"x{i}" if names is None else names[i] for i in of_slopes]
-            groupings.append(Groups(label, j, of_slopes, ["", *terms]))
-        columns = [of.column for of in groupings]
-        if len(set(columns)) < len(columns):
-            raise ValueError("random_effects names a column twice.")
-        for of in groupings:
-            if set(of.slopes) & set(columns):
+            if not np.isin(of_slopes, common).all():
                 raise ValueError(
-                    f"random_effects gives {of.name!r} slopes of a column that holds groups; "
-                    "slopes are of features."
+                    f"random_effects gives {column!r} slopes of a column that holds groups or the "
+                    "offset; slopes are of features."
                 )
-        common = np.setdiff1d(np.arange(p), columns)
-        return cls(groupings, common, estimator.missing_groups)
+            label, *terms = [f"x{i}" if names is None else names[i] for i in (j, *of_slopes)]
+            of_slopes = np.searchsorted(common, of_slopes).tolist()
+            groupings.append(Groups(label, number, of_slopes, ["", *terms]))
+        return cls(groupings, columns, common, offset, estimator.missing_groups)
 
     def encoded(self, X, reset):
-        """X in float64, with the number of its group in place of each group."""
-        n = X.shape[0]
-        table = np.empty((n, len(self.common) + len(self.groupings)))
-        if len(self.common):
-            with about("X"):
-                features = columns_of(X, self.common.tolist())
-                table[:, self.common] = check_array(features, dtype=np.float64, input_name="X")
-        for of in self.groupings:
-            values = np.asarray(columns_of(X, of.column))
-            table[:, of.column] = self._codes(of, values, reset)
-        return table
+        """X as a `Table`, in float64."""
+        n, is_sparse = X.shape[0], sparse.issparse(X)
+        codes = np.empty((n, len(self.groupings)))
+        for of, j in zip(self.groupings, self.columns, strict=True):
+            values = X[:, [j]].toarray().ravel() if is_sparse else np.asarray(columns_of(X, j))
+            codes[:, of.number] = self._codes(of, values, reset)
+        numeric = np.setdiff1d(np.arange(X.shape[1]), self.columns)
+        if not len(numeric):
+            return Table(np.empty((n, 0)), np.zeros(n), codes)
+        with about("X"):
+            features = columns_of(X, numeric.tolist())
+            features = check_array(features, dtype=np.float64, accept_sparse="csr", input_name="X")
+        if reset:
+            check_magnitude(features, "X")
+        offset = np.zeros(n)
+        if self.offset is not None:
+            features, offset = split(features, np.searchsorted(numeric, self.offset))
+        return Table(features, offset, codes)
 
     def _codes(self, of, values, reset):
         missing = _missing(values)
@@ -199,11 +240,11 @@ class RandomEffects:
 
     def keep_seen(self, X):
         """Leave out groups without a row in ``X``, whose codes are changed accordingly."""
-        X = X.copy()
+        codes = np.empty(X.codes.shape, dtype=int)
         for of in self.groupings:
-            seen, codes = np.unique(X[:, of.column], return_inverse=True)
-            of.labels, X[:, of.column] = of.labels[seen.astype(int)], codes
-        return X
+            seen, codes[:, of.number] = np.unique(X.codes[:, of.number], return_inverse=True)
+            of.labels = of.labels[seen.astype(int)]
+        return Table(X.features, X.offset, codes)
 
     def target(self, regression, X, scaling, prior, factors):
         """The regression with the effects of the groups in ``X``.
@@ -212,13 +253,12 @@ class RandomEffects:
         """
         groupings = []
         for of in self.groupings:
-            where = np.searchsorted(self.common, of.slopes)
-            plain = np.zeros(len(where)), np.ones(len(where))
-            center = plain[0] if scaling.center is None else scaling.center[where]
-            scale = plain[1] if scaling.scale is None else scaling.scale[where]
+            plain = np.zeros(len(of.slopes)), np.ones(len(of.slopes))
+            center = plain[0] if scaling.center is None else scaling.center[of.slopes]
+            scale = plain[1] if scaling.scale is None else scaling.scale[of.slopes]
             of.center, of.scale = np.append(0.0, center), np.append(1.0, scale)
-            codes = X[:, of.column].astype(int)
-            groupings.append(Grouping(of.name, codes, of.labels, of.terms, of.values(X) / of.scale))
+            codes, values = X.codes[:, of.number], of.values(X) / of.scale
+            groupings.append(Grouping(of.name, codes, of.labels, of.terms, values))
         target = MixedTarget(regression, groupings, prior)
         for of, grouping in zip(self.groupings, groupings, strict=True):
             of.sds, of.effects = target.places(grouping)
@@ -265,12 +305,11 @@ class RandomEffects:
 
 
 def read(estimator, X, y="no_validation", reset=False):
-    """X with numbers for groups, and y if given, validated; the layout is set if ``reset``."""
+    """X as a `Table`, and y if given, validated; the layout is set if ``reset``."""
     refuse_dask(X, "X")
-    if hasattr(X, "tocsr"):
-        raise TypeError(
-            "random_effects needs a dense X or a data frame: a sparse X has no column of groups."
-        )
+    if sparse.issparse(X):
+        X = X.tocsr(copy=True)
+        X.sum_duplicates()
     if not hasattr(X, "shape"):
         X = np.array([list(row) for row in X], dtype=object)
     check_features(estimator, X, reset)
@@ -282,7 +321,8 @@ def read(estimator, X, y="no_validation", reset=False):
         return table
     refuse_dask(y, "y")
     with about("X"):
-        return check_X_y(table, y, dtype=np.float64, estimator=estimator)
+        _, y = check_X_y(table.codes, y, estimator=estimator)
+    return table, y
 
 
 def _position(column, names, p):

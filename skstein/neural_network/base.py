@@ -227,7 +227,7 @@ class _BayesianMLP(BayesianEstimator):
             )
 
     def _go_on(self, make_target, sample_weight, scaling):
-        """One epoch of the networks on further rows; nothing changes if it fails."""
+        """One epoch of the networks on more rows; nothing changes if it fails."""
         weight = getattr(self, "_stream_weight", 0.0) + float(sample_weight.sum())
         target = make_target(prior_share=float(sample_weight.sum()) / weight)
         networks = getattr(self, "_networks", None)

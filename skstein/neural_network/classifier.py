@@ -75,7 +75,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         seconds so far.
     warm_start : bool, default=False
         Whether `fit` trains the networks of the call before for longer, and then makes the second
-        stage anew.
+        stage again.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
 
     @validated
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Train the same networks for one epoch on further rows, with a constant learning rate.
+        """Train the same networks for one epoch on more rows, with a constant learning rate.
 
         The second stage needs all rows at once, and is left out: particles are the networks. The
         first rows fix what is standardised by.

@@ -100,7 +100,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         seconds so far.
     warm_start : bool, default=False
         Whether `fit` trains the networks of the call before for longer, and then makes the second
-        stage anew.
+        stage again.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     @validated
     def partial_fit(self, X, y, sample_weight=None):
-        """Train the same networks for one epoch on further rows, with a constant learning rate.
+        """Train the same networks for one epoch on more rows, with a constant learning rate.
 
         The second stage needs all rows at once, and is left out: particles are the networks, and
         the variance of normal noise is that of the errors that rows met when they came. The first

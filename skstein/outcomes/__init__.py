@@ -1,4 +1,4 @@
-"""What is observed: one file a family, read by targets and by predictions alike."""
+"""Outcomes: one file per family, used by targets and predictions alike."""
 
 from .base import Canonical, NumericOutcome, Outcome
 from .categorical import Bernoulli, Categorical, ClassOutcome

@@ -1,15 +1,15 @@
 """What an outcome is: its distribution given predictors, for targets and for predictions alike.
 
 A target asks an outcome for the log density of each row and its derivatives; a prediction asks it
-for moments, quantiles and draws of the mixture over the posterior's particles. Both hand it the
-same thing, the *heads* ``eta``: a sequence of ``n_predictors`` arrays of linear predictors, and
-then one for each of ``extra``, the coordinates that are the same for all rows (such as the
-logarithm of a noise variance). All heads broadcast against each other and against ``y``. So an
-outcome is elementwise and does not know which axis is that of the particles: for targets rows are
-the last axis, (m, n), for predictions particles are, (n, m).
+for moments, quantiles and draws of the mixture over the posterior's particles. Both pass it the
+*heads* ``eta``: a sequence of ``n_predictors`` arrays of linear predictors, and one for each of
+``extra``, the coordinates that are the same for all rows (such as the logarithm of a noise
+variance). All heads broadcast against each other and against ``y``. So an outcome is elementwise
+and does not know which axis is that of the particles: for targets rows are the last axis, (m, n),
+for predictions particles are, (n, m).
 
-After the distributions of glum and the losses of scikit-learn; what differs is the second half, the
-mixture over particles, by which predictions hold what the posterior leaves open.
+After the distributions of glum and the losses of scikit-learn; what differs is the second half:
+predictions are mixtures over the particles.
 """
 
 from typing import Any
@@ -23,53 +23,53 @@ from .._quantiles import mixture_quantiles
 
 
 def summed(values, weights):
-    """The sum over rows, the last axis of ``values``; each has the weight 1 if there are none."""
+    """Sum over rows, the last axis of ``values``; weights of None are 1."""
     return values.sum(axis=-1) if weights is None else values @ weights
 
 
 def weighted(values, weights):
-    """``values`` (..., n) times the weights of the rows, as they are if there are none."""
+    """``values`` (..., n) times the weights of the rows; unchanged if these are None."""
     return values if weights is None else values * weights
 
 
 class Outcome:
     """Base class of outcomes.
 
-    A subclass writes `log_density`, `residual` and `curvature`, and for predictions what
-    `NumericOutcome` or `ClassOutcome` leave open.
+    A subclass writes `log_density`, `residual` and `curvature`, and for predictions the methods
+    that `NumericOutcome` or `ClassOutcome` leave to it.
 
     Attributes
     ----------
     n_predictors : int
-        Linear predictors of a row, each with coefficients of its own.
+        Linear predictors per row, each with its own coefficients.
     extra : tuple of str
         Names of coordinates behind the coefficients; each is the same for all rows.
     extra_prior : object or None
         Of those: ``log_density`` (m,), ``score`` (m, e) and ``curvature`` (m, e) at ``(m, e)``, and
         ``sample(rng, m)``. Of coordinates that depend on each other the curvature is (m, e, e).
     constant : int or None
-        Position in ``extra`` of one that takes the place of an intercept: adding a number to it and
-        to the linear predictor, which is one, changes nothing.
+        Position in ``extra`` of the coordinate that replaces an intercept: adding a number to it
+        and to the only linear predictor changes nothing.
     reported : bijection or None
-        From ``extra``, which is unconstrained, to what a posterior reports in its place, both of
-        shape (m, e); None where it is the same.
+        Maps ``extra``, which is unconstrained, to what a posterior reports in its place, both of
+        shape (m, e); None for the identity.
     location_scale : bool
         Whether y may be centred and divided by its standard deviation, with `rescaled_by`.
     has_classes : bool
-        Whether what is observed is the position of a class. Then predictions are about the
+        Whether the outcome is a class, given by its position. Then predictions are about the
         probability of each class; otherwise about the outcome itself.
     unit : str
         Of the uncertainty of a prediction.
     predictor : str
         What a linear predictor is, for labels.
     predictor_names : tuple of str or None
-        What each of several linear predictors is, where they are not those of classes.
+        Names of several linear predictors that are not those of classes.
     further_priors : tuple
-        Of outcomes whose predictors differ in kind, the priors (of coefficients, of the intercept)
-        of each predictor behind the first; otherwise all predictors share the model's.
+        For predictors that differ in kind: the priors (of coefficients, of the intercept) of each
+        one after the first; otherwise all predictors share the model's.
     nodes : callable or None
-        ``nodes(eta)`` yields (outcomes, share) of a quadrature over each particle's outcome, with
-        which moments of a transformed outcome are computed; None where there is none.
+        ``nodes(eta)`` yields (outcomes, share) of a quadrature over each particle's outcome, for
+        the moments of a transformed outcome; None if there is none.
     """
 
     n_predictors: int = 1
@@ -86,7 +86,7 @@ class Outcome:
     nodes: Any = None
 
     def check(self, y):
-        """Raise a ValueError where ``y``, finite numbers of shape (n,), cannot be observed."""
+        """Raise a ValueError if ``y``, finite numbers of shape (n,), cannot be observed."""
 
     def center(self, y, weights, offset):
         """The constant about which a predictor beside ``offset`` (n,) is expected.
@@ -113,7 +113,7 @@ class Outcome:
         raise NotImplementedError(f"{type(self).__name__} does not define log_density().")
 
     def residual(self, eta, y):
-        """Derivative of `log_density` by each head: a sequence of arrays of the common shape."""
+        """Derivatives of `log_density` by each head: a sequence of arrays of the common shape."""
         raise NotImplementedError(f"{type(self).__name__} does not define residual().")
 
     def curvature(self, eta, y):
@@ -223,12 +223,18 @@ class NumericOutcome(Outcome):
 
     def quantiles(self, eta, weights, q):
         """Quantiles of the mixture, of shape (n, n_quantiles); whole numbers for counts."""
+        discrete = self._is_discrete(eta)
+
+        def density(y, some):
+            return np.exp(self.log_density_by_particle(_chosen(eta, some), y))
+
         return mixture_quantiles(
             lambda y, some: self.cdf_by_particle(_chosen(eta, some), y),
             lambda level, some: self.quantiles_by_particle(_chosen(eta, some), level),
             weights,
             q,
-            discrete=self._is_discrete(eta),
+            discrete=discrete,
+            pdf=None if discrete else density,
         )
 
     def crps(self, eta, weights, y):

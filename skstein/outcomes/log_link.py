@@ -1,4 +1,4 @@
-"""What outcomes share whose mean is the exponential of the predictor, and what counts share.
+"""Outcomes whose mean is the exponential of the predictor; among them counts.
 
 A search for a mode, or a chain on its way, may look where an exponential overflows. There densities
 go on along a tangent, so that they and their derivatives stay finite. Predictions do not: a mean

@@ -1,4 +1,4 @@
-"""A Student t outcome: a few rows may be far off, and say the less of the rest the further."""
+"""A Student t outcome: the farther off a row is, the less it influences the fit."""
 
 import math
 
@@ -16,9 +16,8 @@ LEAST_DF = 2.0  # of which there is a variance; with more, its posterior mean is
 class StudentT(LocationScale):
     """A Student t outcome: its location is the predictor, its log squared scale a coordinate.
 
-    Unless given, the degrees of freedom are 2 and what is Gamma(2, 0.1) distributed (mean 20), so
-    that a prediction always has a mean and a variance; the coordinate is the logarithm of what they
-    have beyond 2.
+    Unless given, the degrees of freedom are 2 plus a Gamma(2, 0.1) variable (mean 20), so that a
+    prediction always has a mean and a variance; the coordinate is the logarithm of that variable.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class _Matrix(_Table):
         return (column.toarray() if sparse.issparse(column) else column).ravel()
 
     def typical(self):
-        """One row: means of numbers, the most frequent of what is not a number."""
+        """One row: means of numbers, the most frequent value of other columns."""
         if sparse.issparse(self.X):
             return _Matrix(np.asarray(self.X.mean(axis=0)).reshape(1, -1))
         return _Matrix([[_typical(column) for column in self.X.T]])
@@ -61,7 +61,7 @@ class _Frame(_Table):
         return self.columns[j]
 
     def typical(self):
-        """One row: means of numbers, the most frequent of what is not a number."""
+        """One row: means of numbers, the most frequent value of other columns."""
         row = [[_typical(column)] for column in self.columns]
         return _Frame(self.kind(dict(zip(self.names, row, strict=True))))
 

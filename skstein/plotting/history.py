@@ -28,7 +28,7 @@ _QUANTITIES = {
 
 @dataclass(eq=False, repr=False)
 class HistoryDisplay:
-    """What an engine recorded while it ran, a panel a quantity, and traces of coordinates.
+    """What an engine recorded while it ran, one panel per quantity, and traces of coordinates.
 
     Parameters
     ----------
@@ -37,14 +37,14 @@ class HistoryDisplay:
     n_iter : int
         Iterations made.
     limits : dict of str to float, default=None
-        What a quantity has to fall below.
+        The value that each quantity must fall below.
     traces : dict of str to ndarray of shape (m,), default=None
         Values of a coordinate, particle by particle.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib.axes.Axes
-        One a panel.
+        One per panel.
     ax_ : matplotlib.axes.Axes
         The first of them.
     figure_ : matplotlib.figure.Figure
@@ -77,10 +77,10 @@ class HistoryDisplay:
         quantities : sequence of str, default=None
             Keys of ``posterior.history``; all by default.
         names : sequence of str, default=()
-            Coordinates whose trace is drawn: their values in the order of the particles, which is
-            that of the draws where particles are draws of a chain ("ksd-mcmc", "stein-points").
+            Coordinates whose traces are drawn: values in the order of the particles. Particles from
+            a chain ("ksd-mcmc", "stein-points") are in the order of its draws.
         ax : matplotlib.axes.Axes or array of them, default=None
-            One a panel, or one whose place they share; new ones by default.
+            One per panel, or one whose place they share; new ones by default.
         **kwargs : dict
             Passed on to `plot`.
 
@@ -155,7 +155,7 @@ class HistoryDisplay:
         Parameters
         ----------
         ax : matplotlib.axes.Axes or array of them, default=None
-            One a panel, or one whose place they share; new ones by default.
+            One per panel, or one whose place they share; new ones by default.
         color : matplotlib color, default="#0072B2"
 
         Returns

@@ -114,11 +114,11 @@ class PosteriorIntervalDisplay:
         names : sequence of str, default=None
             Features (of other models, coordinates) to show, from top to bottom; all by default.
         top : int, default=None
-            Show only so many, those whose mean is the most posterior standard deviations away from
-            0, the clearest one first.
+            How many to show: those whose mean is the most posterior standard deviations away from
+            0, the clearest first.
         standardized : bool, default=None
             Whether to multiply each coefficient by the standard deviation of its feature in the
-            training data, which makes them comparable. None: where the fit knows these, as linear
+            training data, which makes them comparable. By default if the fit knows these, as linear
             models with ``standardize=True`` do.
         grouping : str, default=None
             A key of ``random_effects_``; then ``names`` and ``top`` are of its groups.
@@ -218,7 +218,8 @@ class PosteriorIntervalDisplay:
         color : matplotlib color, default=None
             Of all lines; by default one per group.
         offset : float, default=0.0
-            Where to draw below the middle of a row, in rows. With it several posteriors share axes.
+            Distance below the middle of the row, in rows. Different offsets let several posteriors
+            share axes.
 
         Returns
         -------

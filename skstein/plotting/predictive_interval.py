@@ -14,7 +14,7 @@ from ._table import table_of
 
 @dataclass(eq=False, repr=False)
 class PredictiveIntervalDisplay:
-    """Prediction along one feature, with what the posterior and the noise leave open.
+    """Prediction along one feature, with intervals of the mean and of the outcome.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class PredictiveIntervalDisplay:
     feature : str
         Name of the feature.
     labels : sequence of str
-        One a curve.
+        One per curve.
     ylabel : str
     observed : tuple of ndarray, default=None
         Values of the feature and outcomes (for classes, 0 and 1) of observed rows.
@@ -92,9 +92,9 @@ class PredictiveIntervalDisplay:
         y : array-like of shape (n_samples,), default=None
             Observed outcomes of X, to be drawn too. Of several classes, only with ``target=``.
         kind : {"typical", "average"}, default="typical"
-            What the other features are. "typical": at their means, or the most frequent value of
-            what is not a number. "average": as they are in each row of X, and the prediction is
-            averaged over the rows (partial dependence), which costs a prediction of all of X for
+            What the other features are. "typical": at their means, or the most frequent value of a
+            column that is not numeric. "average": as they are in each row of X, and the prediction
+            is averaged over the rows (partial dependence), which costs a prediction of all of X for
             each value.
         target : label, default=None
             Class whose probability is shown. By default the second of two, and all of more.

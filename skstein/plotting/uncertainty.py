@@ -54,7 +54,7 @@ class UncertaintyDisplay:
             Fitted; whatever `skstein.predictive` takes.
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), default=None
-            True classes, of which the wrongly predicted are marked. Only for classifiers.
+            True classes; wrong predictions are marked. Only for classifiers.
         ax : matplotlib.axes.Axes, default=None
             New ones by default.
         **kwargs : dict
@@ -93,7 +93,7 @@ class UncertaintyDisplay:
         ax : matplotlib.axes.Axes, default=None
             New ones by default.
         kind : {"scatter", "stacked"}, default="scatter"
-            "scatter": a point a row, one part against the other. "stacked": the parts on top of
+            "scatter": one point per row, one part against the other. "stacked": the parts on top of
             each other, rows sorted by their sum.
 
         Returns

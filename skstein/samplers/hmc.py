@@ -43,7 +43,7 @@ class HMC(Metropolis):
     ----------
     Neal (2011), "MCMC using Hamiltonian dynamics", section 5.3.
 
-    Shahbaba, Lan, Johnson & Neal (2014), "Split Hamiltonian Monte Carlo".
+    Shahbaba, Lan, Johnson & Neal (2014), "Split Hamiltonian Monte Carlo" (arXiv:1106.5941).
 
     Examples
     --------

@@ -19,7 +19,7 @@ the exact solution for a constant score, with :math:`e = s / |s|` and
 and a trajectory is accepted by the energy error, the sum of :math:`\Delta K` less the gain in log
 density. Without that step, as in the papers before (Robnik et al. 2023), draws are those of a
 density nearby. After Robnik, Cohn-Gordon & Seljak (2025); what differs: the step size and the
-linear coordinates are those that `HMC` adapts, and directions are drawn anew for each trajectory
+linear coordinates are those that `HMC` adapts, and directions are drawn again for each trajectory
 alone.
 """
 

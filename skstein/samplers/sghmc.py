@@ -7,7 +7,7 @@ After Chen, Fox & Guestrin (2014), with what networks of a few thousand weights 
   when the metric is taken has no curvature, and throws the chain out when it wakes up;
 - velocities no larger than 4 standard deviations;
 - steps of a length of their own: where the mean square of a chain's velocities, 1 in equilibrium,
-  is above :math:`1 + 4 \sqrt{2 / d}`, its steps become shorter and the velocities are drawn anew;
+  is above :math:`1 + 4 \sqrt{2 / d}`, its steps become shorter and the velocities are drawn again;
 - the noise that a minibatch brings, measured by its errors, is taken off that of the dynamics;
 - noise variances and prior precisions are drawn from their conditionals (Gibbs steps), at most once
   in an epoch.
@@ -151,7 +151,7 @@ class SGHMC(Sampler):
         Raises
         ------
         ValueError
-            If a parameter is wrong, or the target is no neural network.
+            If a parameter is wrong, or the target is not a neural network.
         """
         self._validate_params()
         if not hasattr(target, "hamiltonian_steps"):

@@ -1,4 +1,4 @@
-"""Shards in this process, made anew whenever a function comes to them and dropped after it."""
+"""Shards in this process, made again whenever a function needs them, and dropped after it."""
 
 from functools import partial
 from pathlib import Path

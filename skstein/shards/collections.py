@@ -148,7 +148,7 @@ def by_block(function, X, y=None):
     Raises
     ------
     TypeError
-        If X is no collection of Dask.
+        If X is not a Dask collection.
     """
     if not is_dask(X):
         raise TypeError("predictions of Chunks go piece by piece: predict each piece by itself.")

@@ -46,8 +46,9 @@ class Target:
     (and ``scanned``, the target about the mode of that, and ``straightened``, coordinates in which
     that is standard normal), ``coordinates`` (a bijection to work in, with the `Laplace`
     approximation in the coordinates before it), ``sample_prior``, ``pointwise_log_likelihood``,
-    ``take``. Engines start from a standard normal where there is no ``start``. What an engine asks
-    for is in `skstein.protocols.WorkingTarget`.
+    ``of_rows`` (a function of rows, taken to where they are), ``take``. Engines start from a
+    standard normal where there is no ``start``. What an engine asks for is in
+    `skstein.protocols.WorkingTarget`.
 
     Attributes
     ----------
@@ -122,6 +123,7 @@ class Target:
     log_likelihood: Any = None
     sample_prior: Any = None
     pointwise_log_likelihood: Any = None
+    of_rows: Any = None
     take: Any = None
 
     @property

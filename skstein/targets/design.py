@@ -49,6 +49,18 @@ def make_design(X, fit_intercept=True, center=None, scale=None, copied_up_to=_CO
     return design(X, bool(fit_intercept), center, scale)
 
 
+def joined(designs):
+    """The rows of several designs of the same columns and kind as one."""
+    whole = copy.copy(designs[0])
+    name = "_columns" if isinstance(whole, DenseDesign) else "_X"
+    parts = [getattr(design, name) for design in designs]
+    sparse = isinstance(whole, SparseDesign)
+    rows = scipy.sparse.vstack(parts, format="csr") if sparse else np.concatenate(parts)
+    setattr(whole, name, rows)
+    whole.shape = (rows.shape[0], whole.shape[1])
+    return whole
+
+
 def _standardised(X, fit_intercept, center, scale):
     """``[1, (X - center) / scale]`` in double precision."""
     columns = np.empty((len(X), X.shape[1] + fit_intercept))

@@ -9,6 +9,7 @@ import copy
 
 import numpy as np
 
+from .design import joined
 from .glm import RegressionTarget
 from .linear import LinearTarget
 
@@ -44,6 +45,14 @@ def _take(shard, rows):
     return shard.with_rows(*shard.rows_at(rows))
 
 
+def _rows_at(shard, rows):
+    return shard.rows_at(rows)
+
+
+def _pointwise(shard, theta):
+    return shard.pointwise_log_likelihood(theta)
+
+
 def _added(parts):
     """Sums over shards of what each gives: arrays or numbers, or a tuple of these and None."""
     if isinstance(parts[0], tuple):
@@ -63,24 +72,40 @@ class ShardedRegression(RegressionTarget):
         return self
 
     def _sum_of(self, name, *args, rows=None):
-        shards = self._shards if rows is None else self._few(rows)[0]
+        shards = self._shards
+        if rows is not None:
+            shards, each = self._few(rows)
+            shards = shards.derive(_take, each=each)
         return _added(shards.map(_call, name, *args))
 
     def _few(self, rows):
-        """Shards of some of the rows, which stay where they are, and how many each has."""
+        """The shards that some of the rows are in, and which of its own are meant of each."""
         rows = np.sort(rows)
         ends = np.cumsum(self._sizes)
         parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
         places = [i for i, part in enumerate(parts) if len(part)]
-        each = [parts[i] - (ends[i] - self._sizes[i]) for i in places]
-        shards = self._shards.at(places).derive(_take, each=each)
-        return shards, [len(part) for part in each]
+        return self._shards.at(places), [parts[i] - (ends[i] - self._sizes[i]) for i in places]
 
     def take(self, rows, multiplier=None):
-        """The same regression on some of the rows, an index array, in their order."""
-        if multiplier is not None:
-            raise ValueError("weights of rows in shards cannot be multiplied.")
-        return copy.copy(self)._over(*self._few(rows))
+        """The same regression on some of the rows, an index array, in their order.
+
+        They stay where they are. With a ``multiplier`` of their weights, as the rows of a surrogate
+        have, they come into memory.
+        """
+        shards, each = self._few(rows)
+        if multiplier is None:
+            return copy.copy(self)._over(shards.derive(_take, each=each), [len(i) for i in each])
+        parts = zip(*shards.map(_rows_at, each=each), strict=True)
+        designs, y, weights, offset = (list(part) for part in parts)
+        here = object.__new__(RegressionTarget)
+        away = ("_shards", "_sizes", "in_shards")
+        vars(here).update({name: part for name, part in vars(self).items() if name not in away})
+        return here.with_rows(
+            joined(designs),
+            np.concatenate(y),
+            np.concatenate(weights) * multiplier[np.argsort(rows, kind="stable")],
+            None if offset[0] is None else np.concatenate(offset),
+        )
 
     def _sum(self, theta, rows, value, score):
         if rows is not None:
@@ -93,9 +118,12 @@ class ShardedRegression(RegressionTarget):
     def _information_diagonal(self, theta):
         return self._sum_of("_information_diagonal", theta)
 
+    def of_rows(self, function, theta):
+        """``function(shard, theta)`` of every shard, one after the other along the last axis."""
+        return np.concatenate(self._shards.map(function, theta), axis=-1)
+
     def pointwise_log_likelihood(self, theta):
-        parts = self._shards.map(_call, "pointwise_log_likelihood", theta)
-        return np.concatenate(parts, axis=1)
+        return self.of_rows(_pointwise, theta)
 
 
 class ShardedLinear(ShardedRegression, LinearTarget):

@@ -63,9 +63,11 @@ class Surrogate(Wrapper):
         laplace = laplace_approximation(plain, tol=1e-4)
         self.center = laplace.mode
         rows, multiplier = chosen_rows(target, laplace, n_rows)
-        super().__init__(target.take(rows, multiplier))
+        few = target.take(rows, multiplier)
+        super().__init__(few)
         self.take = self.hessian_diagonal = self.pointwise_log_likelihood = None
-        self._set_rest(plain, plain.take(rows, multiplier), laplace.hessian)
+        few = few if plain is target else few.conditional(np.ones(target.dim))
+        self._set_rest(plain, few, laplace.hessian)
 
     def _set_rest(self, target, few, hessian):
         """What the rows left out add to the second order: a value, a slope and a curvature."""
@@ -140,8 +142,6 @@ class Surrogate(Wrapper):
 
 def lacking(target):
     """What a target has not that a surrogate needs, in words; empty where there is nothing."""
-    if getattr(target, "in_shards", False):
-        return "rows in memory, and these are in shards"
     parts = ("score", "hessian", "take", "pointwise_log_likelihood")
     missing = [part for part in parts if not supports(target, part)]
     if missing:
@@ -152,7 +152,7 @@ def lacking(target):
 
 
 def worth_a_surrogate(target):
-    """Whether chains on all rows take minutes, and a surrogate is to be had."""
+    """Whether chains on all rows take minutes, and a surrogate is available."""
     work = (target.n_rows or 0) * target.dim
     known = getattr(target, "sufficient", False)
     return work >= _MUCH and not known and not lacking(target)
@@ -177,7 +177,11 @@ def chosen_rows(target, laplace, n_rows="auto"):
     """
     # The same rows for any seed: what a warm start goes on with must not change.
     rng = np.random.default_rng(0)
-    remainder = remainders(target, laplace.bijection, rng)
+    z = rng.standard_normal((_N_DIRECTIONS, target.dim))
+    along = np.multiply.outer([-2.0, -1.0, 1.0, 2.0], z).swapaxes(0, 1).reshape(-1, target.dim)
+    theta = laplace.bijection.forward(np.concatenate([np.zeros((1, target.dim)), along]))
+    apart = supports(target, "of_rows")
+    remainder = target.of_rows(remainders, theta) if apart else remainders(target, theta)
     size = remainder + np.finfo(float).tiny
 
     def shares(factor):
@@ -204,28 +208,25 @@ def chosen_rows(target, laplace, n_rows="auto"):
     return rows, 1.0 / share[rows]
 
 
-def remainders(target, bijection, rng):
-    """Root mean square over draws of what is left of each row's log likelihood, shape (n,).
+def remainders(target, theta):
+    """Root mean square over lines of what is left of each row's log likelihood, shape (n,).
 
     Differences between five points on a line through the center give the terms of the third and
-    fourth order. They need the rows' own values alone, so that pieces of a target may be asked one
-    by one.
+    fourth order.
 
     Parameters
     ----------
     target : Target
-    bijection : bijection
-        From standard normal coordinates to draws about the center.
-    rng : numpy.random.Generator
+    theta : ndarray of shape (1 + 4 lines, dim)
+        The center, and for each line points at -2, -1, 1 and 2 steps from it.
     """
-    z = rng.standard_normal((_N_DIRECTIONS, target.dim))
-    center = target.pointwise_log_likelihood(bijection.forward(np.zeros((1, target.dim))))[0]
+    center = target.pointwise_log_likelihood(theta[:1])[0]
+    lines = theta[1:].reshape(-1, 4, target.dim)
     total = np.zeros_like(center)
-    for direction in z:
-        points = bijection.forward(np.multiply.outer([-2.0, -1.0, 1.0, 2.0], direction))
+    for points in lines:
         far_left, left, right, far_right = target.pointwise_log_likelihood(points)
         odd = far_right - far_left - 2.0 * (right - left)
         even = far_right + far_left - 4.0 * (right + left) + 6.0 * center
         total += (odd / 12.0) ** 2 + (even / 24.0) ** 2
     weights = 1.0 if target.weights is None else target.weights
-    return weights * np.sqrt(total / _N_DIRECTIONS)
+    return weights * np.sqrt(total / len(lines))

@@ -2,7 +2,14 @@
 
 from .base import Target, supports
 
-_RESTS = ("score", "hessian", "log_prior", "sample_prior", "pointwise_log_likelihood")
+_RESTS = (
+    "score",
+    "hessian",
+    "log_prior",
+    "sample_prior",
+    "pointwise_log_likelihood",
+    "of_rows",
+)
 
 
 class Wrapper(Target):
@@ -55,3 +62,6 @@ class Wrapper(Target):
 
     def pointwise_log_likelihood(self, z):
         return self.target.pointwise_log_likelihood(self.forward(z))
+
+    def of_rows(self, function, z):
+        return self.target.of_rows(function, self.forward(z))

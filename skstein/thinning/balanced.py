@@ -6,7 +6,7 @@ Here these are the coordinates, white, for the means of all linear combinations,
 at the tails and the median of every margin, for spread and quantiles. The squared distance of
 their means is a maximum mean discrepancy whose kernel has finitely many features, so that to
 descend it point by point costs as much as reading the draws. Strata, the blocks of a stream, give
-modes that chains visit in turn their share.
+each mode that chains visit in turn its share.
 """
 
 import numpy as np
@@ -49,7 +49,7 @@ def balanced_thin(samples, n_points):
 
     Notes
     -----
-    What a chain has wrong, its burn-in above all, the points have wrong too.
+    Errors of the chain, above all its burn-in, are errors of the points too.
 
     References
     ----------

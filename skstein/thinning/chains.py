@@ -1,7 +1,7 @@
 """Draws and scores of Markov chains, from NumPy or ArviZ, as arrays (chains, draws, d).
 
-ArviZ is told by its shape, not its type: anything with a ``posterior`` group, or with variables of
-dimensions ``chain`` and ``draw``, so that neither ArviZ nor xarray is ever imported.
+ArviZ is recognised by its structure, not its type: anything with a ``posterior`` group, or with
+variables of dimensions ``chain`` and ``draw``, so that neither ArviZ nor xarray is ever imported.
 """
 
 import numpy as np
@@ -86,7 +86,7 @@ def read_chains(samples, scores):
 
 
 def check_finite(name, samples):
-    """Refuse samples (n, d) of which there are none, or some are not finite."""
+    """Refuse samples (n, d) that are empty or not finite."""
     if not len(samples):
         raise ValueError(f"{name} is empty.")
     if not np.isfinite(samples).all():

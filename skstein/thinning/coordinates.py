@@ -1,6 +1,6 @@
 """Where a Stein kernel is evaluated: in coordinates in which its base kernel is round.
 
-Two maps are told apart that both go by the name of preconditioning. Whitening, ``x = L z`` with
+Two different maps are both called preconditioning. Whitening, ``x = L z`` with
 scores ``L' s``, changes the coordinates of the problem: the result then does not depend on the
 units or on a linear mixing of the parameters. A base kernel with a matrix G of squared length
 scales, ``phi((x - y)' G^-1 (x - y))``, leaves the scores as they are (Riabiz et al. 2022, "Optimal
@@ -21,7 +21,7 @@ from ..kernels import IMQ, RBF, resolve_kernel
 from .moments import StreamMoments
 
 _PART = 10_000  # samples whose moments are computed at a time
-_LARGEST_SAMPLE = 1000  # of which the median distance is taken
+_LARGEST_SAMPLE = 1000  # for the median distance
 
 
 class SteinCoordinates:
@@ -35,7 +35,7 @@ class SteinCoordinates:
     preconditioner : None, "cov" or array of shape (d, d)
         Covariance that whitens.
     samples : array of shape (n, d)
-        What rules are settled by.
+        The samples from which rules are settled.
     spread : float
         Factor of Stein's identity of the spread, before it is divided by the dimension.
 

@@ -90,7 +90,7 @@ def stein_kernel_thin(
 
 
 def _halved(matrix, whole, rng):
-    """Two halves of an even number of points, the pairs of which walk to either by turns."""
+    """Two halves of an even number of points: each pair is split between them."""
     pairs, kernel = whole.reshape(-1, 2).copy(), matrix[np.ix_(whole, whole)]
     factor = math.sqrt(2.0 * math.log(2.0 * len(whole) / _FAILURE))
     difference, variance = np.zeros(len(whole)), 0.0  # of the sums of both halves

@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 
 
 class StreamMoments:
-    """Mean and variances, or covariance, of what has been added so far.
+    """Mean and variances, or covariance, of the samples added so far.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class StreamMoments:
 
 
 def recalibrated(points, mean, covariance, weights=None):
-    """``points`` (n, d), of these ``weights``, moved to have this mean and covariance.
+    """``points`` (n, d) with ``weights``, moved to this mean and covariance.
 
     Raises
     ------

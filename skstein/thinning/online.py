@@ -45,7 +45,7 @@ class PowerBudget:
     Parameters
     ----------
     alpha : float
-        1 to below 2; the paper found 1.8 best on a mixture of two normals, and stands for 2 by
+        1 to below 2; the paper found 1.8 best on a mixture of two normals. In place of 2, use
         ``budget="linear"``.
 
     References
@@ -89,9 +89,9 @@ class OnlineKSDThinner(BaseEstimator):
         With a floor, how much the squared KSD may rise by dropping: a number, ``eps(t)``, or
         "decaying": log(t) / f(t)^2, the sequence of the paper's theorem 1. Not used by "cap".
     spread : float, default=0.1
-        Weight of Stein's identity of the spread, ``E[s.(x - a)] = -d``, beside the kernel: without
-        it, which is 0 and the paper's, kept points have too little spread, the less the longer the
-        stream. a is the mean of the first call's samples with "cov", else the origin.
+        Weight of Stein's identity of the spread, ``E[s.(x - a)] = -d``, beside the kernel. With 0,
+        as in the paper, kept points have too little spread, and less the longer the stream. a is
+        the mean of the first call's samples with "cov", else the origin.
     candidates : int, default=1
         Only the best of every ``candidates`` samples is tried (the paper's SPMCMC).
     preconditioner : "auto", None, "cov" or array of shape (d, d), default="auto"
@@ -116,8 +116,8 @@ class OnlineKSDThinner(BaseEstimator):
         Of sum 1.
     recalibrated_samples_ : array of shape (n, d)
         With ``recalibrate=True``: the kept points moved as little as possible to have the mean and
-        the covariance of the stream. They are no draws of the chain any more, and have no scores
-        but those of a function that is evaluated there. Needs at least 2 d points.
+        the covariance of the stream. They are not draws of the chain any more, and need scores of
+        their own. Needs at least 2 d points.
     ksd_ : float
         KSD of the kept points, equally weighted, in whitened coordinates; ``spread`` left out.
     ksd_path_ : array of shape (k, 4)
@@ -125,8 +125,8 @@ class OnlineKSDThinner(BaseEstimator):
         points, eq. 16 of the paper); after every 100 draws, or fewer times once there would be
         more than 1000 rows.
     n_seen_, n_rejected_, n_accepted_ : int
-        Draws seen; draws left out because they or their scores were not finite, of which the first
-        call that meets one warns; draws that ever entered the dictionary.
+        Draws seen; draws left out because they or their scores were not finite (the first call that
+        meets one warns); draws that ever entered the dictionary.
     moment_gap_, sd_ratio_ : arrays of shape (d,)
         Mean of the kept points minus that of the stream, in standard deviations of the stream; and
         the ratio of the standard deviations. See `check_moments`.
@@ -140,9 +140,9 @@ class OnlineKSDThinner(BaseEstimator):
 
     Notes
     -----
-    **Scores are gradients of the log density by the very coordinates of the samples.** Samplers of
-    constrained parameters move on an unconstrained scale and report the constrained values: take
-    samples *and* scores from the unconstrained scale, the log Jacobian included.
+    **Scores are gradients of the log density with respect to the coordinates of the samples.**
+    Samplers of constrained parameters move on an unconstrained scale and report the constrained
+    values: take samples *and* scores from the unconstrained scale, the log Jacobian included.
 
     A draw that repeats the one before it in its chain is skipped.
 
@@ -307,7 +307,7 @@ class OnlineKSDThinner(BaseEstimator):
         return self._moments_agree()
 
     def _moments_agree(self):
-        # Coordinates that never moved have no standard deviation; there is nothing to say of them.
+        # Coordinates that never moved have no standard deviation, and are not judged.
         moved = self._moments.variances() > 0.0
         gap, ratio = np.abs(self.moment_gap_[moved]), self.sd_ratio_[moved]
         if not self._size or not gap.size:
@@ -352,7 +352,7 @@ class OnlineKSDThinner(BaseEstimator):
         return self
 
     def _feed_part(self, samples, scores, finite):
-        # One stream, of which a repetition within a chain is skipped.
+        # One stream; a repetition within a chain is skipped.
         keep = interleaved(finite & self._differs_from_previous(samples))
         finite, samples, scores = map(interleaved, (finite, samples, scores))
         self._moments.add(samples[finite])

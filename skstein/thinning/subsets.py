@@ -1,8 +1,8 @@
 """Subsets and weights of a finished sample by their kernel Stein discrepancy.
 
 Three ways to make the KSD small: add the best sample n times (`stein_thin`), drop the worst until n
-are left (`backward_thin`), or keep all of them and choose weights (`stein_weights`). They share
-their idea of the kernel: `coordinates`.
+are left (`backward_thin`), or keep all of them and choose weights (`stein_weights`). All take their
+kernel from `coordinates`.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def stein_thin(samples, scores, n_points, *, kernel="imq", length_scale=None, pr
         Chains are put into one stream that takes a draw of each in turn: draw t of chain c is
         number ``t * n_chains + c``. See `stack_draws` for ArviZ.
     scores : array of the same shape, an ArviZ Dataset, or callable
-        Gradient of the target's log density by the very coordinates of the samples, that is on the
+        Gradient of the target's log density with respect to the coordinates of the samples, on the
         *unconstrained* scale, Jacobian included; or the function (n, d) -> (n, d) that computes it.
     n_points : int
         Number of indices.

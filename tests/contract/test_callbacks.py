@@ -19,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import small
 from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
@@ -26,17 +27,6 @@ from skstein import (
     BayesianMLPRegressor,
     BayesianProbitRegression,
 )
-from skstein.inference import (
-    FWSS,
-    PMD,
-    PMFVB,
-    SVGD,
-    AdaptivePMFVB,
-    KSDThinnedMCMC,
-    LaplaceDraws,
-    SteinPoints,
-)
-from skstein.samplers import SGHMC
 
 # Whether a fit this short converges is not the question here.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -44,43 +34,34 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 LINEAR = [BayesianLinearRegression, BayesianLogisticRegression, BayesianProbitRegression]
 NETWORKS = [BayesianMLPRegressor, BayesianMLPClassifier]
 ESTIMATORS = LINEAR + NETWORKS
-# Each with the number of rounds it makes, where the parameters alone fix it.
-ENGINES = {
-    "pmd": (PMD(n_particles=20, max_iter=6, n_sweeps=0), 6),
-    "pmfvb": (PMFVB(n_particles=20, max_iter=12), None),
-    "fwss": (FWSS(n_particles=6, n_sweeps=1, max_iter_oracle=3, max_iter_sweep=2), 12),
-    "svgd": (SVGD(n_particles=10, max_iter=7), 7),
-    "stein-points": (SteinPoints(n_particles=8, n_warmup=10), 8),
-    "ksd-mcmc": (KSDThinnedMCMC(n_particles=20, n_chains=4, n_warmup=30, n_draws=40), None),
-    "laplace": (LaplaceDraws(n_particles=20), 1),
+# The number of rounds that each makes, where the parameters alone fix it.
+ROUNDS = {
+    "svgd": 10,
+    "pmd": 6,
+    "pmfvb": None,
+    "fwss": 20,
+    "stein-points": 10,
+    "mcmc": None,
+    "ksd-mcmc": None,
+    "laplace": 1,
 }
-# Their rounds follow the six of the training.
-OF_NETWORKS = {
-    "ensemble": ("ensemble", 6),
-    "ksd-mcmc": (
-        KSDThinnedMCMC(12, sampler=SGHMC(thinning=5), n_chains=3, n_draws=8, max_draws=8),
-        14,
-    ),
-    "pmfvb": (AdaptivePMFVB(n_particles=3, n_iterations=5), 11),
-    "svgd": (SVGD(n_particles=3, max_iter=7), 13),
-    "fwss": (FWSS(n_particles=3, n_sweeps=1, max_iter_oracle=3, max_iter_sweep=2), 12),
-}
+# Those of networks follow the six of the training.
+OF_NETWORKS = {"ensemble": 6, "mcmc": 14, "ksd-mcmc": 14, "pmfvb": 26, "svgd": 16, "fwss": 12}
 every_estimator = pytest.mark.parametrize("Estimator", ESTIMATORS)
 every_case = pytest.mark.parametrize(
-    ("Estimator", "engine"), [*product(LINEAR, ENGINES), *product(NETWORKS, OF_NETWORKS)]
+    ("Estimator", "engine"), [*product(LINEAR, ROUNDS), *product(NETWORKS, OF_NETWORKS)]
 )
 
 
 def make(Estimator, engine=None, **params):
     if Estimator in LINEAR:
-        return Estimator(clone(ENGINES[engine or "svgd"][0]), random_state=0, **params)
-    inference = clone(OF_NETWORKS[engine or "ensemble"][0], safe=False)
-    params = {"n_networks": 3, "max_iter": 6, "learning_rate_init": 0.05, **params}
-    return Estimator((5,), inference=inference, batch_size=None, random_state=0, **params)
+        return Estimator(clone(small.ENGINES[engine or "svgd"]), random_state=0, **params)
+    params = {"max_iter": 6, "learning_rate_init": 0.05, **params}
+    return small.network(Estimator, engine or "ensemble", **params)
 
 
 def n_rounds(Estimator, engine):
-    return (ENGINES if Estimator in LINEAR else OF_NETWORKS)[engine][1]
+    return (ROUNDS if Estimator in LINEAR else OF_NETWORKS)[engine]
 
 
 def grid(Estimator, *n_iter):

@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import small
 from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
@@ -21,25 +22,14 @@ from skstein import (
     BayesianMLPRegressor,
     BayesianOrdinalRegression,
 )
-from skstein.inference import ENGINES, FWSS, SVGD, AdaptivePMFVB, Ensemble, KSDThinnedMCMC
-from skstein.kernels import RBF
-from skstein.samplers import SGHMC
+from skstein.inference import ENGINES, Ensemble
 
 # Whether a fit of this size converges is not the question here.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 PROBLEMS = ["regression", "binary", "multiclass"]
 ORDINAL = "ordinal"
-# Of networks with four units, which they fit in milliseconds.
-NETWORK_ENGINES = {
-    "ensemble": Ensemble(3, max_iter=30, batch_size=None),
-    "ksd-mcmc": KSDThinnedMCMC(
-        12, sampler=SGHMC(thinning=5), n_chains=3, n_draws=8, max_draws=8, n_warmup=2, whiten=False
-    ),
-    "pmfvb": AdaptivePMFVB(3, n_iterations=20, minibatch=None),
-    "svgd": SVGD(3, kernel=RBF("median"), max_iter=10),
-    "fwss": FWSS(3, kernel=RBF("median"), max_iter_oracle=10),
-}
+NETWORK_ENGINES = small.NETWORK_ENGINES | {"ensemble": Ensemble(3, max_iter=30, batch_size=None)}
 LINEAR_CASES = list(product([*PROBLEMS, ORDINAL], ENGINES))
 CASES = [
     *LINEAR_CASES,
@@ -52,7 +42,7 @@ def kind(problem):
     return problem.partition(" ")[0]
 
 
-def small(problem, engine):
+def chosen(problem, engine):
     """An instance of the engine with few particles."""
     if "networks" in problem:
         return clone(NETWORK_ENGINES[engine])
@@ -61,11 +51,10 @@ def small(problem, engine):
 
 def make(problem, engine, **params):
     if "networks" in problem:
-        if isinstance(engine, str):
-            engine = small(problem, engine)
-        params = {"n_networks": 3, "max_iter": 30, "batch_size": None, **params}
         Estimator = BayesianMLPRegressor if "regression" in problem else BayesianMLPClassifier
-        return Estimator((4,), inference=engine, learning_rate_init=0.05, random_state=0, **params)
+        inference = chosen(problem, engine) if isinstance(engine, str) else engine
+        params = {"max_iter": 30, "learning_rate_init": 0.05, **params}
+        return small.network(Estimator, **params).set_params(inference=inference)
     if problem == "regression":
         return BayesianLinearRegression(engine, random_state=0, **params)
     Estimator = BayesianOrdinalRegression if problem == ORDINAL else BayesianLogisticRegression
@@ -168,7 +157,7 @@ def test_clone_compares_equal(problem, engine):
     X, y = data(problem)
     configurations = [
         make(problem, engine),
-        make(problem, small(problem, engine)),
+        make(problem, chosen(problem, engine)),
         make(problem, engine, prior="normal").set_params(
             inference__n_particles=20, prior__scale=3.0
         ),
@@ -186,7 +175,7 @@ def test_clone_compares_equal(problem, engine):
 @every_case
 def test_fit_runs_a_clone_and_leaves_the_engine_alone(problem, engine):
     X, y = data(problem)
-    instance = small(problem, engine)
+    instance = chosen(problem, engine)
     before = dict(vars(instance))
     estimator = make(problem, instance).fit(X, y)
     assert estimator.inference_ is not instance
@@ -222,7 +211,7 @@ def test_a_pickle_predicts_the_same_in_a_new_process(tmp_path):
     expected = []
     for problem, engine in CASES:
         X, y = data(problem)
-        estimator = make(problem, small(problem, engine)).fit(X, y)
+        estimator = make(problem, chosen(problem, engine)).fit(X, y)
         predict = "predict" if kind(problem) == "regression" else "predict_proba"
         expected.append((estimator, predict, X, getattr(estimator, predict)(X)))
     path = tmp_path / "fits.pickle"
@@ -243,7 +232,7 @@ def test_a_fit_keeps_no_training_data(problem, engine):
     sizes = []
     for n in (40, 2000):
         X, y = data(problem, n)
-        estimator = make(problem, small(problem, engine)).fit(X, y)
+        estimator = make(problem, chosen(problem, engine)).fit(X, y)
         sizes.append(len(pickle.dumps(estimator)))
     assert sizes[1] - sizes[0] < X.nbytes / 2
 

@@ -178,6 +178,17 @@ def test_small_errors_are_let_pass(rng):
     assert not stein_residuals(z, -z, equal(len(z))).flagged[0]
 
 
+def test_particles_that_lack_skewness_are_flagged():
+    """N(-1/2, 1) in place of the density exp(z - exp(z)) meets the first two identities exactly."""
+    levels = (np.arange(4000) + 0.5) / 4000  # no farther than 3.7 deviations
+    skewed = np.log(-np.log(levels))[:, None]
+    straight = norm.ppf(levels)[:, None] - 0.5
+    right, wrong = (stein_residuals(z, 1.0 - np.exp(z), equal(4000)) for z in (skewed, straight))
+    assert max(wrong.mean[0], wrong.spread[0]) < 0.05 and right.skew[0] < 0.05
+    assert_allclose(wrong.skew, 1.0, atol=0.05)
+    assert wrong.flagged[0] and not right.flagged[0]
+
+
 def test_particles_without_any_spread_are_flagged():
     z = np.zeros((50, 2))
     assert stein_residuals(z, -z, equal(50)).flagged.all()

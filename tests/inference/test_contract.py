@@ -9,6 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+import densities
+import small
 from skstein import LogDensity, ParticlePosterior, infer
 from skstein.inference import (
     ENGINES,
@@ -18,7 +20,6 @@ from skstein.inference import (
     PMFVB,
     SVGD,
     KSDThinnedMCMC,
-    SteinPoints,
     resolve_engine,
 )
 from skstein.samplers import SGLD
@@ -44,28 +45,12 @@ ALLOWED = {
     "ksd-mcmc": 5 / np.sqrt(2000),
     "laplace": 5 / np.sqrt(500),
 }
-# Small runs, for what does not depend on their accuracy.
-SHORT = {
-    "pmd": PMD(n_particles=60, max_iter=2, n_sweeps=2),
-    "pmfvb": PMFVB(n_particles=20, n_warmup=24, n_snapshots=5, max_iter=40),
-    "fwss": FWSS(n_particles=10, max_iter_oracle=5, max_iter_sweep=5),
-    "svgd": SVGD(n_particles=20, max_iter=10),
-    "stein-points": SteinPoints(n_particles=10, n_warmup=20),
-    "mcmc": MCMC(n_particles=20, n_draws=40, max_draws=80, n_warmup=20),
-    "ksd-mcmc": KSDThinnedMCMC(n_particles=20, n_draws=40, max_draws=80, n_warmup=20),
-    "laplace": "laplace",
-}
 iterative = pytest.mark.parametrize("engine", [name for name in ENGINES if name != "laplace"])
 may_warn = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def gaussian(**parts):
-    functions = {
-        "log_density": lambda t: -0.5 * np.einsum("ij,jk,ik->i", t - MEAN, PRECISION, t - MEAN),
-        "score": lambda t: -(t - MEAN) @ PRECISION,
-        "names": ["a", "b", "c"],
-    }
-    return LogDensity(**(functions | parts), dim=3)
+    return densities.gaussian(PRECISION, MEAN, **({"names": ["a", "b", "c"]} | parts))
 
 
 def logistic(rng, n=400):
@@ -91,7 +76,7 @@ def test_a_correlated_gaussian_is_recovered(engine, seed):
 def test_scores_and_log_densities_are_the_targets(engine, rng, seed):
     """In the target's own coordinates, whatever the engine worked in."""
     for target in (gaussian(), logistic(rng)):
-        posterior = infer(target, SHORT[engine], random_state=seed)
+        posterior = infer(target, small.ENGINES[engine], random_state=seed)
         if posterior.scores is not None:
             expected = target.score(posterior.particles)
             assert_allclose(posterior.scores, expected, atol=1e-8 * np.abs(expected).max())
@@ -104,10 +89,10 @@ def test_scores_and_log_densities_are_the_targets(engine, rng, seed):
 @every_engine
 @may_warn
 def test_a_seed_fixes_every_bit(engine, seed):
-    first, second = (infer(gaussian(), SHORT[engine], random_state=seed) for _ in range(2))
+    first, second = (infer(gaussian(), small.ENGINES[engine], random_state=seed) for _ in range(2))
     assert_array_equal(first.particles, second.particles)
     assert_array_equal(first.weights, second.weights)
-    third = infer(gaussian(), SHORT[engine], random_state=seed + 1)
+    third = infer(gaussian(), small.ENGINES[engine], random_state=seed + 1)
     assert not np.array_equal(first.particles, third.particles)
 
 
@@ -116,7 +101,10 @@ def test_a_seed_fixes_every_bit(engine, seed):
 def test_a_generator_is_not_shared_between_fits(engine, seed):
     """Each fit spawns, so that two fits differ and both can be repeated."""
     one, other = (np.random.default_rng(seed) for _ in range(2))
-    runs = [infer(gaussian(), SHORT[engine], random_state=rng) for rng in (one, one, other, other)]
+    runs = [
+        infer(gaussian(), small.ENGINES[engine], random_state=rng)
+        for rng in (one, one, other, other)
+    ]
     assert_array_equal(runs[0].particles, runs[2].particles)
     assert_array_equal(runs[1].particles, runs[3].particles)
     assert not np.array_equal(runs[0].particles, runs[1].particles)
@@ -124,15 +112,16 @@ def test_a_generator_is_not_shared_between_fits(engine, seed):
 
 @every_engine
 @may_warn
-def test_the_number_of_jobs_changes_nothing(engine, rng, seed):
-    # So many rows that work is cut into pieces; a linear regression's are summed beforehand.
-    X = rng.normal(size=(200_000, 1))
+def test_the_number_of_jobs_changes_nothing(engine, rng, seed, monkeypatch):
+    # So that work is cut into pieces.
+    monkeypatch.setattr("skstein.inference.base._WORTH_A_DISPATCH", 1e4)
+    X = rng.normal(size=(200, 1))
     target = LinearTarget(X, X[:, 0] + rng.normal(size=len(X)))
     run = {
         "pmd": PMD(100, init="laplace", max_iter=2, n_sweeps=5),
         "pmfvb": PMFVB(100, n_warmup=24, n_snapshots=2, max_iter=28),
         "svgd": SVGD(100, max_iter=5),
-    }.get(engine, SHORT[engine])
+    }.get(engine, small.ENGINES[engine])
     expected = infer(target, run, random_state=seed)
     runs = [infer(target, run, random_state=seed, n_jobs=2)]
     with joblib.parallel_config(backend="loky", n_jobs=2):
@@ -179,7 +168,7 @@ def test_init_is_where_the_particles_start(engine, seed):
 )
 def test_an_unusable_init_is_refused(engine, init, message):
     with pytest.raises(ValueError, match=message):
-        infer(gaussian(), SHORT[engine], init=init)
+        infer(gaussian(), small.ENGINES[engine], init=init)
 
 
 @iterative
@@ -190,7 +179,7 @@ def test_a_callback_sees_every_round(engine, seed):
     def callback(iteration, total, make_posterior, info):
         calls.append((iteration, total, make_posterior(), dict(info)))
 
-    posterior = infer(gaussian(), SHORT[engine], random_state=seed, callback=callback)
+    posterior = infer(gaussian(), small.ENGINES[engine], random_state=seed, callback=callback)
     iterations = [call[0] for call in calls]
     assert iterations == sorted(set(iterations))
     # A run that goes on beyond what it planned raises the total, never lowers it.
@@ -205,7 +194,7 @@ def test_a_callback_sees_every_round(engine, seed):
     # The last snapshot is in the target's own coordinates, near where the run ended.
     gap = np.linalg.inv(FACTOR) @ (calls[-1][2].mean() - posterior.mean())
     assert np.abs(gap).max() < 1.0
-    without = infer(gaussian(), SHORT[engine], random_state=seed)
+    without = infer(gaussian(), small.ENGINES[engine], random_state=seed)
     assert_array_equal(posterior.particles, without.particles)
 
 
@@ -221,7 +210,7 @@ def test_a_snapshot_stays_as_it_was(engine, whiten, seed):
 
     infer(
         gaussian(),
-        clone(SHORT[engine]).set_params(whiten=whiten),
+        clone(small.ENGINES[engine]).set_params(whiten=whiten),
         random_state=seed,
         callback=callback,
     )
@@ -239,7 +228,7 @@ def test_a_callback_stops_the_run(engine, seed):
         seen.append(iteration)
         return True
 
-    posterior = infer(gaussian(), SHORT[engine], random_state=seed, callback=stop_at_once)
+    posterior = infer(gaussian(), small.ENGINES[engine], random_state=seed, callback=stop_at_once)
     assert len(seen) == 1
     assert np.isfinite(posterior.particles).all()
     assert posterior.n_iter == seen[0] or engine == "pmd"
@@ -248,7 +237,7 @@ def test_a_callback_stops_the_run(engine, seed):
 @every_engine
 @may_warn
 def test_history_has_one_entry_an_iteration(engine, seed):
-    posterior = infer(gaussian(), SHORT[engine], random_state=seed)
+    posterior = infer(gaussian(), small.ENGINES[engine], random_state=seed)
     for values in posterior.history.values():
         assert values.ndim == 1 and len(values) > 0
         if engine not in ("mcmc", "ksd-mcmc"):
@@ -375,6 +364,14 @@ def test_hamiltonian_chains_refuse_minibatches(rng):
         infer(logistic(rng), KSDThinnedMCMC(batch_size=10))
 
 
+@pytest.fixture(scope="module")
+def many_rows(request):
+    """A logistic regression, and a long PMFVB run on all rows, accurate to .02 sd."""
+    seed = request.config.getoption("seed")
+    target = logistic(np.random.default_rng(seed), n=2000)
+    return target, infer(target, PMFVB(1000), random_state=seed)
+
+
 @pytest.mark.parametrize(
     "engine",
     [
@@ -385,10 +382,8 @@ def test_hamiltonian_chains_refuse_minibatches(rng):
     ],
     ids=lambda engine: type(engine).__name__,
 )
-def test_minibatches_with_a_control_variate_find_the_posterior(engine, rng, seed):
-    """Against the same engine family on all rows: a long PMFVB run, accurate to .02 sd."""
-    target = logistic(rng, n=2000)
-    truth = infer(target, PMFVB(1000), random_state=seed)
+def test_minibatches_with_a_control_variate_find_the_posterior(engine, many_rows, seed):
+    target, truth = many_rows
     posterior = infer(target, engine, random_state=seed)
     assert np.abs(posterior.mean() - truth.mean()).max() / truth.std().min() < 0.25
     assert_allclose(posterior.std() / truth.std(), 1.0, atol=0.2)

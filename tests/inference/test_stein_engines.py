@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
+from densities import gaussian
 from skstein import LogDensity, infer
 from skstein.inference import FWSS, SVGD, LazyFWSS, SteinPoints
 from skstein.inference._adam import Adam
@@ -19,26 +20,19 @@ from skstein.targets.bijections import Affine
 both = pytest.mark.parametrize("engine", [SVGD, FWSS])
 
 
-def gaussian(rng, dim):
+def random_gaussian(rng, dim):
+    """The target, its mean and its covariance."""
     A = rng.normal(size=(dim, dim))
     precision = A @ A.T / dim + 0.3 * np.eye(dim)
     mean = 3 * rng.normal(size=dim)
-    return (
-        LogDensity(
-            lambda t: -0.5 * np.einsum("ij,jk,ik->i", t - mean, precision, t - mean),
-            score=lambda t: -(t - mean) @ precision,
-            dim=dim,
-        ),
-        mean,
-        np.linalg.inv(precision),
-    )
+    return gaussian(precision, mean), mean, np.linalg.inv(precision)
 
 
 @both
 @pytest.mark.parametrize("dim", [2, 10])
 def test_a_gaussian_is_a_fixed_point(engine, dim, rng, seed):
     """Mean and covariance far nearer than the 100 independent draws they start from."""
-    target, mean, covariance = gaussian(rng, dim)
+    target, mean, covariance = random_gaussian(rng, dim)
     posterior = infer(target, engine(), random_state=seed)
     inverse = np.linalg.inv(np.linalg.cholesky(covariance))
     assert np.abs(inverse @ (posterior.mean() - mean)).max() < 0.03
@@ -50,7 +44,7 @@ def test_a_gaussian_is_a_fixed_point(engine, dim, rng, seed):
 @both
 def test_a_start_that_is_off_is_repaired(engine, rng, seed):
     """By one standard deviation and too narrow by half, in whitened coordinates."""
-    target, mean, covariance = gaussian(rng, 2)
+    target, mean, covariance = random_gaussian(rng, 2)
     factor = np.linalg.cholesky(covariance)
     start = mean + (0.5 * rng.normal(size=(100, 2)) + 1.0) @ factor.T
     long = {SVGD: {"max_iter": 400}, FWSS: {"max_iter_oracle": 150}}[engine]
@@ -83,7 +77,7 @@ def test_automatic_numbers_of_particles(engine, rng, seed):
 
 
 def test_the_drift_of_svgd_dies_out(rng, seed):
-    target, *_ = gaussian(rng, 3)
+    target, *_ = random_gaussian(rng, 3)
     drift = infer(target, SVGD(max_iter=300), random_state=seed).history["drift"]
     assert drift[-1] < 0.1 * drift[0]
 
@@ -91,7 +85,7 @@ def test_the_drift_of_svgd_dies_out(rng, seed):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_first_particle_of_fwss_is_the_mode(rng, seed):
     """Alone, a particle has only its own term, whose root is the mode."""
-    target, mean, _ = gaussian(rng, 3)
+    target, mean, _ = random_gaussian(rng, 3)
     calls = []
 
     def stop(iteration, total, make_posterior, info):
@@ -108,7 +102,7 @@ def test_the_first_particle_of_fwss_is_the_mode(rng, seed):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_fwss_stopped_early_returns_the_particles_placed(rng, seed):
-    target, *_ = gaussian(rng, 2)
+    target, *_ = random_gaussian(rng, 2)
     engine = FWSS(n_particles=30, max_iter_oracle=5)
     posterior = infer(target, engine, random_state=seed, callback=lambda i, *_: i == 12)
     assert posterior.particles.shape == (12, 2)
@@ -117,7 +111,7 @@ def test_fwss_stopped_early_returns_the_particles_placed(rng, seed):
 
 
 def test_a_sweep_improves_what_greedy_placement_left(rng, seed):
-    target, *_ = gaussian(rng, 4)
+    target, *_ = random_gaussian(rng, 4)
     greedy, swept = (infer(target, FWSS(n_sweeps=n), random_state=seed).ksd() for n in (0, 1))
     assert swept < greedy
 
@@ -174,7 +168,7 @@ def test_a_line_search_takes_the_best_step(rng):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("weights", ["line-search", "fully-corrective", "stein"])
 def test_weighted_particles_find_a_gaussian(weights, rng, seed):
-    target, mean, covariance = gaussian(rng, 3)
+    target, mean, covariance = random_gaussian(rng, 3)
     equal = infer(target, FWSS(40, n_sweeps=0), random_state=seed)
     weighted = infer(target, FWSS(40, n_sweeps=0, weights=weights), random_state=seed)
     if weights == "stein":
@@ -188,7 +182,7 @@ def test_weighted_particles_find_a_gaussian(weights, rng, seed):
 
 @pytest.mark.parametrize("init", ["map", "prior", "svgd"])
 def test_fwss_finds_a_gaussian_from_every_start(init, rng, seed):
-    target, mean, covariance = gaussian(rng, 3)
+    target, mean, covariance = random_gaussian(rng, 3)
     root = np.linalg.cholesky(covariance)
     target.sample_prior = lambda rng, m: mean + 1.5 * rng.normal(size=(m, 3)) @ root.T
     posterior = infer(target, FWSS(init=init, max_iter_oracle=50), random_state=seed)
@@ -200,7 +194,7 @@ def test_fwss_finds_a_gaussian_from_every_start(init, rng, seed):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_cache_is_svgd_from_where_it_is_told_to_begin(rng, seed):
     """Without steps of their own the particles are those of SVGD, in another order."""
-    target, *_ = gaussian(rng, 2)
+    target, *_ = random_gaussian(rng, 2)
     start = rng.normal(size=(15, 2))
     no_steps = {"max_iter_oracle": 1, "learning_rate": 1e-12, "max_iter_matching": 0}
     still = FWSS(15, init="svgd", n_sweeps=0, **no_steps)
@@ -214,7 +208,7 @@ def test_a_cache_is_svgd_from_where_it_is_told_to_begin(rng, seed):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_fwss_places_as_many_particles_as_the_tolerance_needs(rng, seed):
-    target, *_ = gaussian(rng, 2)
+    target, *_ = random_gaussian(rng, 2)
     sizes = [
         len(infer(target, FWSS(200, tol=tol, n_sweeps=0), random_state=seed)) for tol in (0.3, 0.1)
     ]
@@ -227,7 +221,7 @@ def test_fwss_places_as_many_particles_as_the_tolerance_needs(rng, seed):
 @pytest.mark.parametrize("n_blocks", [2, 4, 8])
 def test_blocks_of_coordinates_find_what_all_together_find(n_blocks, rng, seed):
     """With the bounds that hold for one block; searches that never meet diverge from four on."""
-    target, mean, covariance = gaussian(rng, 10)
+    target, mean, covariance = random_gaussian(rng, 10)
     posterior = infer(target, FWSS(n_blocks=n_blocks), random_state=seed)
     inverse = np.linalg.inv(np.linalg.cholesky(covariance))
     assert np.abs(inverse @ (posterior.mean() - mean)).max() < 0.03
@@ -236,7 +230,7 @@ def test_blocks_of_coordinates_find_what_all_together_find(n_blocks, rng, seed):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_blocks_do_not_depend_on_who_searches_them(rng, seed):
-    target, *_ = gaussian(rng, 4)
+    target, *_ = random_gaussian(rng, 4)
     engine = FWSS(8, n_blocks=2, n_sweeps=0)
     one, two = (infer(target, engine, random_state=seed, n_jobs=n).particles for n in (1, 2))
     assert_array_equal(one, two)
@@ -330,7 +324,7 @@ def test_lazy_fwss_is_as_accurate_with_a_quarter_of_the_scores(name, gold, seed,
 
 
 def test_the_store_of_lazy_fwss_starts_with_the_moments_of_the_gaussian(rng):
-    target, mean, covariance = gaussian(rng, 4)
+    target, mean, covariance = random_gaussian(rng, 4)
     start = Affine(mean, np.linalg.cholesky(covariance))
     for bijection, expected, spread in (
         (None, np.zeros(4), np.eye(4)),
@@ -411,7 +405,7 @@ def test_nothing_is_matched_where_nothing_could_be_whitened(seed):
 
 @pytest.mark.parametrize("engine", [FWSS, LazyFWSS])
 def test_fewer_particles_than_coordinates_are_reported(engine, rng, seed):
-    target, _, _ = gaussian(rng, 40)
+    target, _, _ = random_gaussian(rng, 40)
     with pytest.warns(ConvergenceWarning, match="deviations are too small on average"):
         infer(target, engine(30), random_state=seed)
 
@@ -420,7 +414,7 @@ def test_fewer_particles_than_coordinates_are_reported(engine, rng, seed):
 @pytest.mark.parametrize(("kept", "size"), [(10, 80), (60, 80)])
 def test_a_grown_set_has_the_right_moments(kept, size, rng, seed):
     """Those kept, or those added, may be too few for a covariance: what all have is matched."""
-    target, mean, covariance = gaussian(rng, 20)
+    target, mean, covariance = random_gaussian(rng, 20)
     small = infer(target, FWSS(kept), random_state=seed)
     grown = infer(target, FWSS(size), init=small, random_state=seed)
     assert_allclose(grown.particles[:kept], small.particles, rtol=1e-9)

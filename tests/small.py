@@ -1,0 +1,60 @@
+"""Small engines and networks, for tests of what does not depend on a posterior's accuracy."""
+
+from sklearn.base import clone
+
+from skstein.inference import (
+    FWSS,
+    MCMC,
+    PMD,
+    PMFVB,
+    SVGD,
+    AdaptivePMFVB,
+    KSDThinnedMCMC,
+    LaplaceDraws,
+    SteinPoints,
+)
+from skstein.kernels import RBF
+from skstein.samplers import SGHMC
+
+# Each takes milliseconds. Chains go on once, because they have not converged.
+ENGINES = {
+    "svgd": SVGD(20, max_iter=10),
+    "pmd": PMD(100, max_iter=6, n_sweeps=2),
+    "pmfvb": PMFVB(20, n_warmup=24, n_snapshots=5, max_iter=40),
+    "fwss": FWSS(10, max_iter_oracle=5, max_iter_sweep=5),
+    "stein-points": SteinPoints(10, n_warmup=20),
+    "mcmc": MCMC(20, n_draws=40, max_draws=80, n_warmup=20),
+    "ksd-mcmc": KSDThinnedMCMC(20, n_draws=40, max_draws=80, n_warmup=20),
+    "laplace": LaplaceDraws(40),
+}
+
+_CHAINS = {
+    "sampler": SGHMC(thinning=5),
+    "n_chains": 3,
+    "n_draws": 8,
+    "max_draws": 8,
+    "n_warmup": 2,
+    "whiten": False,
+}
+# Of networks: these follow the training of `network`.
+NETWORK_ENGINES = {
+    "ensemble": "ensemble",
+    "mcmc": MCMC(12, **_CHAINS),
+    "ksd-mcmc": KSDThinnedMCMC(12, **_CHAINS),
+    "pmfvb": AdaptivePMFVB(3, n_iterations=20, minibatch=None),
+    "svgd": SVGD(3, kernel=RBF("median"), max_iter=10),
+    "fwss": FWSS(3, kernel=RBF("median"), max_iter_oracle=10),
+}
+
+
+def network(Estimator, engine="ensemble", **params):
+    """Three networks with four units, on full batches."""
+    params = {
+        "n_networks": 3,
+        "max_iter": 200,
+        "learning_rate_init": 0.02,
+        "batch_size": None,
+        "random_state": 0,
+        **params,
+    }
+    return Estimator((4,), inference=clone(NETWORK_ENGINES[engine], safe=False), **params)
