@@ -142,7 +142,7 @@ right.set_xlabel("applicants looked at closer (%)")
 right.set_ylabel("mean cost of a decision")
 right.set_title("Which ones?", loc="left", fontsize=11)
 right.margins(y=0.2)
-right.legend(frameon=False, fontsize=9, ncols=2, loc="upper right")
+right.legend(frameon=False, fontsize=8, ncols=2, handlelength=1.0, loc="upper right")
 plt.show()
 
 # %%
