@@ -627,13 +627,13 @@ def test_a_log_density_that_is_nan_names_its_particle_and_when(engine):
 
 def test_a_score_that_turns_nan_names_its_iteration():
     """One call at each iteration, after those of the search for the mode."""
-    calls = []
+    calls, m = [], ENGINES["svgd"].n_particles
 
     def fails(theta):
         calls.append(len(theta))
-        return np.where(calls.count(30) > 7, np.nan, -theta)
+        return np.where(calls.count(m) > 7, np.nan, -theta)
 
-    words = r"score returned NaN for particle 0 of 30, at .*\(after iteration 7 of 10 of SVGD\)\."
+    words = rf"score returned NaN for particle 0 of {m}, at .*\(after iteration 7 of 10 of SVGD\)\."
     with pytest.raises(ValueError, match=words):
         inferred(normal(score=fails), "svgd")
 

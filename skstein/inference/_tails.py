@@ -20,8 +20,8 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 
-from .._quantiles import weighted_quantile
 from ..diagnostics import ess, split_rhat
+from ..posterior import weighted_quantile
 from ..samplers import HMC
 from ..targets import Transformed
 from ..targets.bijections import Chain, FunnelMap

@@ -37,6 +37,7 @@ _CHAINS_TOGETHER = 8  # one batch of gradients; two and more batches can run in 
 _ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
 _ROUNDS = 10  # in ``n_draws``, between which the callback may stop the run
 _OUTER = 1.5  # error of an outer quantile that goes with an error of 1 of the mean
+_SHORTER, _MOST_SHORTER = 0.4, 2  # steps where proposals diverge, and how often they are cut
 _TOLERATED = 4.0  # multiple of max_mcse below which there is no warning
 
 
@@ -194,6 +195,9 @@ class MCMC(Engine):
                 if rounds.end(state.n_iter, **numbers):
                     break
             left = 0 if rounds.stopped else most - done
+            if left and self._shortened(state):
+                more = min(self.n_draws, left)
+                continue
             error = self._errors(state, target)
             more = min(self._wanted(state, error), left)
             if not more:
@@ -230,6 +234,21 @@ class MCMC(Engine):
     def _take_in(self, state, draws, scores):
         """Add the draws of a round; return the entries of the history."""
         return {}
+
+    def _shortened(self, state):
+        """Whether proposals diverged, and chains therefore begin again with shorter steps.
+
+        The warm-up adapts steps to most of a density, and they may be too long for a part of it.
+        """
+        draws, _ = state.chained()
+        if state.n_shorter == _MOST_SHORTER or not divergences(state.chains, draws):
+            return False
+        for chains in state.chains:
+            chains.step_size, chains.n_divergent = _SHORTER * chains.step_size, 0
+        state.n_warmup, state.n_shorter = state.n_iter, state.n_shorter + 1
+        state.draws, state.scores = [], []
+        state.thinner = self._new_state(state.chains).thinner
+        return True
 
     def _posterior(self, state, target, problems):
         posterior = self._kept(state, target)
@@ -333,6 +352,7 @@ class State:
     chains: list
     n_warmup: int
     thinner: Any = None
+    n_shorter: int = 0
     draws: list = field(default_factory=list)
     scores: list = field(default_factory=list)
     history: History = field(default_factory=History)

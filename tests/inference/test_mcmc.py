@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import polygamma
+from scipy.special import gamma, polygamma
 from scipy.stats import kstest, norm
 from scipy.stats import t as student_t
 from sklearn.exceptions import ConvergenceWarning
@@ -327,6 +327,26 @@ def test_a_minibatch_without_control_variate_is_refused(rng):
     engine = KSDThinnedMCMC(sampler=SGLD(batch_size=50))
     with pytest.raises(ValueError, match="batch_size belongs to the engine"):
         infer(logistic(rng), engine)
+
+
+def test_chains_whose_proposals_diverge_begin_again_with_shorter_steps(seed):
+    target = LogDensity(lambda t: -(t**4).sum(axis=1), score=lambda t: -4.0 * t**3, dim=2)
+    engine = MCMC(sampler=HMC(trajectory=2.0, step_size=2.0), n_warmup=0, n_draws=100)
+    seen = []
+    posterior = engine.run(
+        target,
+        np.random.default_rng(seed),
+        init=np.zeros((8, 2)),
+        callback=lambda iteration, total, *rest: seen.append((iteration, total)),
+    )
+    assert 1 <= posterior.state.n_shorter <= 2
+    assert posterior.diagnostics["step_size"] < 1.0
+    assert "diverged" not in posterior.diagnostics.get("message", "")
+    iterations, totals = zip(*seen, strict=True)
+    assert (np.diff(iterations) > 0).all()
+    assert iterations[-1] == posterior.n_iter <= totals[-1] == engine.max_draws
+    variance = gamma(0.75) / gamma(0.25)  # of exp(-x^4)
+    assert_allclose(posterior.particles.var(axis=0), variance, rtol=0.15)
 
 
 @pytest.mark.filterwarnings("ignore:MCMC. the posterior is likely to be wrong")
