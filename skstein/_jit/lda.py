@@ -220,7 +220,8 @@ def _redraw(docs, phi, alpha, seeds, topics, counts):
                 t += 1
 
 
-@compiled(fastmath=REORDERED)
+# Not reordered: a loop that sums and stores comes in two versions, taken by where arrays lie.
+@compiled
 def _proportions(docs, phi, alpha, max_iter, tol, doc_topics):
     k = phi.shape[1]
     new = np.empty(k)
