@@ -192,9 +192,11 @@ ROWS = {
         *ESTIMATOR,
         "sklearn.gaussian_process",
         "skstein._inducing",
+        "skstein._inducing_mixture",
         "skstein.inference._mirror",
         "skstein.inference.base",
     ),
+    "skstein._inducing_mixture": ("skstein._blocks", "skstein._inducing", "skstein._parallel"),
     "skstein._inducing": (
         "sklearn.base",
         "sklearn.gaussian_process",
