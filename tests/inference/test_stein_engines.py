@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import digamma, polygamma
 from sklearn.exceptions import ConvergenceWarning
 
 from densities import gaussian
@@ -136,6 +137,21 @@ def test_matched_moments_halve_the_error(name, gold, seed):
     assert_array_equal(raw[0].particles, raw[1].particles)
 
 
+@pytest.mark.parametrize(("n_steps", "skewed"), [(6, True), (0, False)])
+def test_svgd_has_the_skewness_of_the_target_where_moments_are_matched(n_steps, skewed, seed):
+    """Logarithms of gamma variables; without matching the particles stop less than half way."""
+    shape = 4.0
+    target = LogDensity(
+        lambda t: np.sum(shape * t - np.exp(t), axis=1), score=lambda t: shape - np.exp(t), dim=3
+    )
+    particles = infer(target, SVGD(max_iter_matching=n_steps), random_state=seed).particles
+    sd = np.sqrt(polygamma(1, shape))
+    z = (particles - digamma(shape)) / sd
+    expected = polygamma(2, shape) / sd**3
+    assert (abs(np.mean(z**3) - expected) < 0.1 * abs(expected)) == skewed
+    assert (np.abs(z.std(axis=0) - 1.0).max() < 0.01) == skewed
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_two_stein_particles_repel_each_other(seed):
     """Started together they part: as printed in the paper, with the other sign, they would not."""
@@ -262,9 +278,9 @@ def test_minibatches_are_exact_where_a_search_starts(gold, rng):
     full = LogisticTarget(reference["X_std"], reference["y"])
     dim, mode = full.dim, np.zeros(full.dim)
     noisy = Transformed(ControlVariate(full, mode, 20), None)
-    points, scores = rng.normal(size=(2, 5, dim))
+    points, scores = rng.normal(size=(2, 6, dim))
     here = 0.5 * rng.normal(size=(1, dim))
-    arguments = (RBF() + Linear()).fixed(points), 0.2, points, scores, np.full(5, 0.2)
+    arguments = (RBF() + Linear()).fixed(points), points, scores, np.full(6, 1.0 / 6.0), 5
     oracle = Oracle(noisy, *arguments)
     oracle.start_from(here, full.score(here))
     exact, about_mode = Oracle(Transformed(full, None), *arguments), Oracle(noisy, *arguments)
