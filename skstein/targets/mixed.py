@@ -84,7 +84,7 @@ class GroupedDesign:
     def __init__(self, common, effects):
         self.common, self.effects = common, effects
         self.shape = (common.shape[0], common.shape[1] + effects.shape[1])
-        self.bytes_per_row = common.bytes_per_row
+        self.bytes_per_row, self.least_rows = common.bytes_per_row, common.least_rows
         self._blocks = {}  # of rows, which come again with every gradient
 
     def take(self, rows):

@@ -145,7 +145,7 @@ def test_init_is_where_the_particles_start(engine, seed):
             max_iter_matching=0,
             learning_rate=1e-6,
         ),
-        "svgd": SVGD(n_particles=50, max_iter=1, learning_rate=1e-6),
+        "svgd": SVGD(n_particles=50, max_iter=1, max_iter_matching=0, learning_rate=1e-6),
         "mcmc": MCMC(50, sampler=SGLD(1e-8), n_warmup=0, n_draws=8, max_draws=8),
     }[engine]
     place = MEAN + FACTOR @ np.array([0.5, -0.5, 0.5])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import digamma, polygamma
 from sklearn.exceptions import ConvergenceWarning
 
 from densities import gaussian
@@ -134,6 +135,21 @@ def test_matched_moments_halve_the_error(name, gold, seed):
     raw = FWSS(50, n_sweeps=0, max_iter_oracle=1, whiten=False)
     raw = [infer(target, raw.set_params(max_iter_matching=n), random_state=seed) for n in (0, 4)]
     assert_array_equal(raw[0].particles, raw[1].particles)
+
+
+@pytest.mark.parametrize(("n_steps", "skewed"), [(6, True), (0, False)])
+def test_svgd_has_the_skewness_of_the_target_where_moments_are_matched(n_steps, skewed, seed):
+    """Logarithms of gamma variables; without matching the particles stop less than half way."""
+    shape = 4.0
+    target = LogDensity(
+        lambda t: np.sum(shape * t - np.exp(t), axis=1), score=lambda t: shape - np.exp(t), dim=3
+    )
+    particles = infer(target, SVGD(max_iter_matching=n_steps), random_state=seed).particles
+    sd = np.sqrt(polygamma(1, shape))
+    z = (particles - digamma(shape)) / sd
+    expected = polygamma(2, shape) / sd**3
+    assert (abs(np.mean(z**3) - expected) < 0.1 * abs(expected)) == skewed
+    assert (np.abs(z.std(axis=0) - 1.0).max() < 0.01) == skewed
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
