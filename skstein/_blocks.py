@@ -9,10 +9,10 @@ from sklearn import get_config
 # Larger temporaries leave the second-level cache, and the allocator gives their memory back to the
 # system after every use: sums over rows then take two to four times as long.
 _CACHE_BYTES = 2**18
-_LEAST_ROWS = 64  # with fewer a product reads the particles more often than it uses them
+LEAST_ROWS = 64  # with fewer a product reads the particles more often than it uses them
 
 
-def row_blocks(n_rows, bytes_per_row, *, cache=True):
+def row_blocks(n_rows, bytes_per_row, *, least=LEAST_ROWS):
     """Yield slices that cover ``range(n_rows)``.
 
     Parameters
@@ -21,8 +21,8 @@ def row_blocks(n_rows, bytes_per_row, *, cache=True):
         Number of rows.
     bytes_per_row : int
         Size of the temporary arrays that one row needs.
-    cache : bool, default=True
-        Also keep a block within the processor's cache, if it then has 64 rows at least.
+    least : int, default=64
+        Rows with which a block may leave the processor's cache.
 
     Yields
     ------
@@ -35,9 +35,7 @@ def row_blocks(n_rows, bytes_per_row, *, cache=True):
     >>> [block.stop - block.start for block in row_blocks(1000, 2**9)]
     [512, 488]
     """
-    size = int(get_config()["working_memory"] * 2**20 // max(1, bytes_per_row))
-    if cache:
-        size = min(size, max(_CACHE_BYTES // max(1, bytes_per_row), _LEAST_ROWS))
-    size = max(1, size)
+    affordable = int(get_config()["working_memory"] * 2**20 // max(1, bytes_per_row))
+    size = max(1, min(affordable, max(_CACHE_BYTES // max(1, bytes_per_row), least)))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))

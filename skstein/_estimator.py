@@ -21,7 +21,6 @@ from sklearn.exceptions import InconsistentVersionWarning
 from ._callbacks import ProgressLines, RoundTasks, between_rounds
 from ._validation import has_callbacks, validate_data
 from .inference import resolve_engine
-from .inference._infer import run_engine, run_update
 
 
 class VersionWarning(InconsistentVersionWarning):
@@ -146,6 +145,8 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         ``fitted`` are other attributes needed to read the posterior; they change with it.
         """
 
+        from .inference._infer import run_engine
+
         engine = self._engine(target)
         self.inference_ = engine.last_stage
         attributes = partial(self._attributes, bijection, target.names, fitted)
@@ -181,6 +182,8 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
 
     def _update(self, target, bijection, X, y, sample_weight, offset=None, **fitted):
         """Update the posterior with more rows by the engine's `update`; else as `_infer`."""
+        from .inference._infer import run_update
+
         self.inference_ = resolve_engine(self.inference)
         attributes = partial(self._attributes, bijection, target.names, fitted)
         event = self._event(X, y, sample_weight, offset)

@@ -33,7 +33,6 @@ from sklearn.gaussian_process.kernels import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from ._blocks import row_blocks
 from ._columns import location_and_scale
 from ._estimator import BayesianEstimator
 from ._inducing import (
@@ -41,8 +40,8 @@ from ._inducing import (
     InducingPosterior,
     SplitKernel,
     log_marginal_likelihood,
-    row_batches,
 )
+from ._inducing_mixture import InducingMixture, normal_draws
 from ._parallel import make_map, one_thread
 from ._prediction import BayesianRegressorMixin
 from ._random import as_generator
@@ -523,31 +522,11 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             return self._predict_prior(X, return_std, return_cov)
         if return_std:
             return super().predict(X, return_std=True)
-        X = self._validated(X)
-        mean = self._mean(X)
+        X, mixture = self._validated(X), self._mixture()
+        mean = mixture.mean(X)
         if not return_cov:
             return _squeezed(mean)
-        covariance = np.zeros((len(X), len(X), len(self._y_scale)))
-        split, particles, weights = self._mixture()
-        for particle, weight in zip(particles, weights, strict=True):
-            center, within = self._joint(split, particle, X)
-            covariance += weight * within
-            covariance += weight * (center - mean)[:, None] * (center - mean)
-        return _squeezed(mean), _squeezed(covariance)
-
-    def _mean(self, X):
-        """Mean of the outcomes, shape (n, n_targets)."""
-        split, particles, weights = self._mixture()
-        # All particles at once: their inducing inputs side by side, with the weights folded in.
-        inputs = np.concatenate([particle.inputs for particle in particles])
-        values = np.concatenate(
-            [w * particle.weights() for w, particle in zip(weights, particles, strict=True)]
-        )
-        mean = np.empty((len(X), len(self._y_scale)))
-        with one_thread():
-            for rows in row_blocks(len(X), 8 * len(inputs)):
-                mean[rows] = split.signal(X[rows], inputs) @ values
-        return self._y_center + self._y_scale * mean
+        return _squeezed(mean), _squeezed(mixture.covariance(X, mean))
 
     def _predict_prior(self, X, return_std, return_cov):
         """Moments of the prior, with the kernel and the number of outcomes as given."""
@@ -584,23 +563,14 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         n_samples = check_count(n_samples, "n_samples")
         rng = as_generator(random_state)
         if hasattr(self, "posterior_"):
-            X = self._validated(X)
-            split, particles, weights = self._mixture()
-            counts = rng.multinomial(n_samples, weights)
-            chosen = np.flatnonzero(counts)
-            counts = counts[chosen]
-            joints = (self._joint(split, particles[index], X) for index in chosen)
+            joints = self._mixture().joints(self._validated(X), n_samples, rng)
         else:
             mean, covariance = self.predict(X, return_cov=True)
             n = len(mean)
-            counts = [n_samples]
-            joints = [(mean.reshape(n, -1), covariance.reshape(n, n, -1))]
+            joints = [(n_samples, mean.reshape(n, -1), covariance.reshape(n, n, -1))]
         # The draws of one particle are not to stand side by side.
         order = rng.permutation(n_samples)
-        draws = [
-            _normal_draws(mean, covariance, count, rng)
-            for (mean, covariance), count in zip(joints, counts, strict=True)
-        ]
+        draws = [normal_draws(mean, covariance, count, rng) for count, mean, covariance in joints]
         return _squeezed(np.concatenate(draws, axis=2)[:, :, order], 1)
 
     def sample_predictive(self, X, n_samples=1, random_state=None):
@@ -632,31 +602,25 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
 
     def _drawn(self, X, n_samples, random_state, noisy):
         """Draws of the outcomes, or of the processes without their noise, in units of y."""
-        check_is_fitted(self, "posterior_")
-        X = self._validated(X)
-        n_samples = check_count(n_samples, "n_samples")
-        rng = as_generator(random_state)
-        split, particles, weights = self._mixture()
-        chosen = rng.choice(len(particles), n_samples, p=weights)
-        draws = np.empty((len(X), len(self._y_scale), n_samples))
-        for index in np.unique(chosen):
-            particle, columns = particles[index], np.flatnonzero(chosen == index)
-            values = particle.sample_values(len(columns), rng)
-            for rows in row_batches(len(X), len(values) + values[0].size):
-                draws[rows, :, columns] = particle.sample(split, X[rows], values, rng, noisy=noisy)
-        draws *= self._y_scale[:, None]
-        draws += self._y_center[:, None]
-        return _squeezed(draws, 1)
+        mixture, X = self._mixture(), self._validated(X)
+        n_samples, rng = check_count(n_samples, "n_samples"), as_generator(random_state)
+        return _squeezed(mixture.draws(X, n_samples, rng, noisy=noisy), 1)
 
     def _validated(self, X):
         return validate_data(self, X, reset=False, dtype=np.float64)
 
     def _mixture(self):
-        """The kernel, and the particles that keep any weight, with their weights."""
+        """The particles that keep any weight, which predict."""
+        check_is_fitted(self, "posterior_")
         weights = self.posterior_.weights
         kept = weights > _EPS
-        particles = [p for p, keep in zip(self._particles, kept, strict=True) if keep]
-        return SplitKernel(self.kernel_), particles, weights[kept] / weights[kept].sum()
+        return InducingMixture(
+            SplitKernel(self.kernel_),
+            [particle for particle, keep in zip(self._particles, kept, strict=True) if keep],
+            weights[kept] / weights[kept].sum(),
+            self._y_center,
+            self._y_scale,
+        )
 
     def _row_heads(self, X, theta=None):
         """Yield (rows, heads, weights) of each block of rows of X."""
@@ -666,23 +630,14 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
 
     def _row_moments(self, X):
         """Means and variances of the outcome under each particle, block by block."""
-        check_is_fitted(self, "posterior_")
-        X = self._validated(X)
-        split, particles, weights = self._mixture()
-        map = make_map(self.n_jobs)
-        size = len(particles[0].inputs) + len(particles) * len(self._y_scale)
-        for rows in row_batches(len(X), size):
-            moments = map(partial(InducingPosterior.moments, split=split, X=X[rows]), particles)
-            means, variances = (np.stack(part, axis=-1) for part in zip(*moments, strict=True))
-            variances = (variances + split.noise(X[rows])[:, None])[:, None]
-            means = self._y_center[:, None] + self._y_scale[:, None] * means
-            variances = self._y_scale[:, None] ** 2 * variances
-            yield rows, (_squeezed(means, 1), _squeezed(variances, 1)), weights
+        mixture, X = self._mixture(), self._validated(X)
+        for rows, means, variances in mixture.moments(X, make_map(self.n_jobs)):
+            yield rows, (_squeezed(means, 1), _squeezed(variances, 1)), mixture.weights
 
     def _drawn_heads(self, X, n_samples, random_state):
         draws = self._drawn(X, n_samples, random_state, noisy=False)
         with np.errstate(divide="ignore"):
-            log_noise = np.log(_squeezed(self._noise(self._validated(X))))
+            log_noise = np.log(self._noise(self._validated(X)))
         yield slice(None), (draws, log_noise[..., None]), None
 
     def _row_noises(self, X):
@@ -701,36 +656,16 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
     def _moments(self, X):
         # What a particle does not know of the process is ignorance too; only white noise is noise.
         mean, between, within = super()._moments(X)
-        noise = _squeezed(self._noise(self._validated(X)))
+        noise = self._noise(self._validated(X))
         return mean, between + np.maximum(within - noise, 0.0), noise
 
     def _noise(self, X):
-        """Variance of the noise of the outcomes, shape (n, n_targets)."""
-        return SplitKernel(self.kernel_).noise(X)[:, None] * self._y_scale**2
-
-    def _joint(self, split, particle, X):
-        """Mean (n, n_targets) and covariance (n, n, n_targets) of the outcomes under a particle."""
-        with one_thread():
-            mean, _ = particle.moments(split, X)
-            covariance = particle.covariance(split, X)
-        covariance[np.diag_indices(len(X))] += split.noise(X)
-        return self._y_center + self._y_scale * mean, covariance[:, :, None] * self._y_scale**2
+        """Variance of the noise of the outcomes, shape (n,) or (n, n_targets)."""
+        return _squeezed(self._mixture().noise(X))
 
 
 def _default_kernel():
     return ConstantKernel() * RBF() + WhiteKernel()
-
-
-def _normal_draws(mean, covariance, n_samples, rng):
-    """Draws of shape (n, n_targets, n_samples), for mean (n, n_targets), independent targets."""
-    noise = rng.standard_normal((mean.shape[1], len(mean), n_samples))
-    draws = np.empty((*mean.shape, n_samples))
-    for target in range(mean.shape[1]):
-        # A covariance that rounding made indefinite is cut back to the nearest one that is not.
-        values, vectors = np.linalg.eigh(covariance[:, :, target])
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        draws[:, target] = mean[:, target, None] + root @ noise[target]
-    return draws
 
 
 def _squeezed(values, axis=-1):

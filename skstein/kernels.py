@@ -91,13 +91,13 @@ class _Radial(Kernel):
         """Phi, phi'/phi and phi''/phi at squared distances; the ratios may be scalars."""
 
     def matrix(self, x, y):
-        return self._profile(_squared_distances(x, y), x.shape[1])[0]
+        return self._profile(_squared_distances(*_centred(x, y)), x.shape[1])[0]
 
     def diagonal(self, x):
         return np.ones(len(x))
 
     def drift(self, x, points, scores, weights=None, outside=None):
-        squares, dim = _squared_distances(x, points), x.shape[1]
+        squares, dim = _squared_distances(*_centred(x, points)), x.shape[1]
         if outside is not None:
             squares, dim = squares + outside.squares, outside.dim
         phi, ratio, _ = self._profile(squares, dim)
@@ -404,7 +404,7 @@ def outside(block, x, points):
     kept = np.ones(x.shape[1], dtype=bool)
     kept[block] = False
     x, points = x[:, kept], points[:, kept]
-    return Outside(_squared_distances(x, points), x @ points.T, len(kept))
+    return Outside(_squared_distances(*_centred(x, points)), x @ points.T, len(kept))
 
 
 def resolve_kernel(kernel):
@@ -452,7 +452,6 @@ def _centred(x, y):
 
 
 def _squared_distances(x, y):
-    x, y = _centred(x, y)
     squares = x @ y.T
     squares *= -2.0
     squares += _dots(x, x)[:, None]

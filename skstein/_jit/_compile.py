@@ -39,7 +39,9 @@ def compiled(function=None, *, fastmath=False):
         return partial(compiled, fastmath=fastmath)
     # A test for zero before every division would keep loops from vector instructions.
     errors = "numpy" if fastmath else "python"
-    dispatcher = numba.njit(nogil=True, fastmath=fastmath, error_model=errors)(function)
+    # Nothing outside of Python and Numba calls a routine; code for C would be compiled beside it.
+    options = {"nogil": True, "no_cfunc_wrapper": True, "error_model": errors}
+    dispatcher = numba.njit(fastmath=fastmath, **options)(function)
     # Numba finds no directory to write to in a read-only installation: compile in every process.
     with suppress(RuntimeError):
         dispatcher._cache = _Cache(function)

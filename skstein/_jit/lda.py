@@ -179,8 +179,8 @@ def _assign(docs, phi, alpha, n_burn, n_kept, seeds, counts, topics):
             for entry in range(docs.starts[d], docs.starts[d + 1]):
                 row = phi[docs.words[entry]]
                 expected = counts[docs.words[entry]]
+                mass = docs.counts[entry] / max(docs.copies[entry], 1)
                 for _ in range(docs.copies[entry]):
-                    mass = docs.counts[entry] / docs.copies[entry]
                     if sweep > 0:
                         n[topics[t]] = max(n[topics[t]] - mass, 0.0)
                     total = _conditional(row, alpha, n, p)
@@ -204,14 +204,14 @@ def _redraw(docs, phi, alpha, seeds, topics, counts):
         n[:] = 0.0
         t = docs.first[d]
         for entry in range(docs.starts[d], docs.starts[d + 1]):
+            mass = docs.counts[entry] / max(docs.copies[entry], 1)
             for _ in range(docs.copies[entry]):
-                n[topics[t]] += docs.counts[entry] / docs.copies[entry]
+                n[topics[t]] += mass
                 t += 1
         t = docs.first[d]
         for entry in range(docs.starts[d], docs.starts[d + 1]):
-            row = phi[docs.words[entry]]
+            row, mass = phi[docs.words[entry]], docs.counts[entry] / max(docs.copies[entry], 1)
             for _ in range(docs.copies[entry]):
-                mass = docs.counts[entry] / docs.copies[entry]
                 n[topics[t]] = max(n[topics[t]] - mass, 0.0)
                 total = _conditional(row, alpha, n, p)
                 topics[t] = _pick(p, _uniform(state) * total)

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ._compile import compiled, frozen
+from ._compile import REORDERED, compiled, frozen
 
 
 def rbf_linear_drift(x, points, scores, weights, h2, factor, outside=None):
@@ -38,39 +38,45 @@ def rbf_linear_drift(x, points, scores, weights, h2, factor, outside=None):
     >>> rbf_linear_drift(np.zeros((1, 2)), np.zeros((1, 2)), np.ones((1, 2)), np.ones(1), 2.0, 1.0)
     array([[2., 2.]])
     """
-    return drift_of(points, scores, weights, h2, factor)(x, outside)
+    return drift_of(points, scores, weights, h2, factor, outside)(x)
 
 
-def drift_of(points, scores, weights, h2, factor):
-    """`rbf_linear_drift` as a function of x and ``outside``, for many calls."""
-    points, scores, weights = map(frozen, (points, scores, weights))
-    h2, factor, nothing = float(h2), float(factor), frozen(np.zeros((1, len(points))))
+def drift_of(points, scores, weights, h2, factor, outside=None):
+    """`rbf_linear_drift` as a function of x, for many calls."""
+    squares, products = 2 * [np.zeros((1, len(points)))] if outside is None else outside[:2]
+    arrays = tuple(map(frozen, (points, scores, weights, squares, products)))
+    h2, factor = float(h2), float(factor)
 
-    def drift(x, outside=None):
-        x, squares, products = frozen(x), nothing, nothing
-        if outside is not None:
-            squares, products = map(frozen, outside[:2])
-        elif len(x) > 1:
-            squares = products = frozen(np.zeros((len(x), len(points))))
+    def drift(x):
+        x = frozen(x)
         out = np.zeros(x.shape)
-        _rbf_linear_drift(x, points, scores, weights, h2, factor, squares, products, out)
+        _rbf_linear_drift(x, *arrays, h2, factor, out)
         return out
 
     return drift
 
 
+@compiled(fastmath=REORDERED)
+def _square_and_product(x, y):
+    """``|x - y|^2`` and ``x.y``."""
+    square = product = 0.0
+    for k in range(x.size):
+        difference = x[k] - y[k]
+        square += difference * difference
+        product += x[k] * y[k]
+    return square, product
+
+
+# Not reordered: a loop that stores comes in two versions, taken by where arrays lie.
 @compiled
-def _rbf_linear_drift(x, points, scores, weights, h2, factor, squares, products, drift):
+def _rbf_linear_drift(x, points, scores, weights, squares, products, h2, factor, drift):
     n, d = x.shape
     for i in range(n):
-        pull = 0.0
+        pull, row = 0.0, min(i, len(squares) - 1)  # one row stands for all
         for j in range(points.shape[0]):
-            square = squares[i, j]
-            product = products[i, j]
-            for k in range(d):
-                difference = x[i, k] - points[j, k]
-                square += difference * difference
-                product += x[i, k] * points[j, k]
+            square, product = _square_and_product(x[i], points[j])
+            square += squares[row, j]
+            product += products[row, j]
             radial = weights[j] * math.exp(-0.5 * square / h2)
             along_score = radial + weights[j] * factor * (1.0 + product)
             # grad_y of the RBF is (x - y) k / h2; its x part and the linear part's factor x

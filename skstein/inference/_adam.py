@@ -26,15 +26,15 @@ class Adam:
     def __init__(self, learning_rate, n_steps):
         self.learning_rate, self.n_steps = learning_rate, n_steps
         self._decay = min(0.9, max(0.0, 1.0 - 1.0 / (_MEMORY * n_steps)))
-        self._first = self._second = 0.0
+        self._first = self._second = 0.0  # sums of directions and squares, not yet averages
         self._t = 0
 
     def step(self, direction):
         """The step to add for an ascent ``direction``, of the same shape."""
         rate = self.learning_rate * (1.0 - self._t / self.n_steps)
         self._t += 1
-        self._first = self._decay * self._first + (1.0 - self._decay) * direction
-        self._second = 0.999 * self._second + 0.001 * direction**2
-        mean = self._first / (1.0 - self._decay**self._t)
-        size = np.sqrt(self._second / (1.0 - 0.999**self._t))
-        return rate * mean / (size + _SMALL)
+        self._first = self._decay * self._first + direction
+        self._second = 0.999 * self._second + direction * direction
+        size = np.sqrt(0.001 / (1.0 - 0.999**self._t) * self._second)
+        size += _SMALL
+        return rate * (1.0 - self._decay) / (1.0 - self._decay**self._t) * self._first / size

@@ -68,30 +68,26 @@ class Ascent:
 class Oracle:
     """The search for the place of one particle, given the others.
 
-    The field is the Stein drift that the others exert (eq. 4, corrected), with the weight
-    ``1 - own``, and the particle's own term with the weight ``own``.
+    The field is the Stein drift that the others exert (eq. 4, corrected), and the particle's own
+    term: the drift that another at its place would exert.
 
     Parameters
     ----------
     target : Target
     kernel : Kernel
         With numbers for its scales.
-    own : float
-        0 leaves the own term out.
     points, scores : ndarray of shape (m, dim)
-        The other particles.
+        All particles; the row ``i`` changes with every step of the search.
     weights : ndarray of shape (m,)
-        Of these particles; they sum to 1.
+        They sum to 1; that of the particle itself may be 0, which leaves its own term out.
+    i : int
     """
 
-    def __init__(self, target, kernel, own, points, scores, weights):
-        self._target, self._kernel, self._own = target, kernel, own
-        self._others = points, scores, (1.0 - own) * weights
-        # A particle's own term is the drift that another at its place would exert: it comes last.
-        row = np.zeros((int(own > 0.0), points.shape[1]))
-        self._points, self._scores = np.vstack([points, row]), np.vstack([scores, row])
-        weights = np.append(self._others[2], own)[: len(self._points)]
-        self._drift = kernel.drift_of(self._points, self._scores, weights)
+    def __init__(self, target, kernel, points, scores, weights, i):
+        self._target, self._kernel, self._own = target, kernel, weights[i]
+        self._place, self._others = (points[i], scores[i]), (points, scores, weights.copy())
+        self._others[2][i] = 0.0
+        self._drift = kernel.drift_of(points, scores, weights)
         self._start = None
 
     def start_from(self, y, score):
@@ -104,17 +100,13 @@ class Oracle:
 
     def field(self, y, rng=None):
         """The field at ``y`` of shape (1, dim), from a minibatch of ``rng`` if there are any."""
-        if not len(self._points):
-            return np.zeros_like(y)
         if self._own:
-            self._points[-1], self._scores[-1] = y[0], self._score(y, rng)[0]
+            self._place[0][:], self._place[1][:] = y[0], self._score(y, rng)[0]
         return self._drift(y)
 
     def weakest(self, y, scores):
         """Which of ``y`` (n, dim), with their scores, has the weakest field."""
-        field = self._own * self._kernel.self_term(y, scores)
-        if len(self._others[0]):
-            field += self._kernel.drift(y, *self._others)
+        field = self._own * self._kernel.self_term(y, scores) + self._kernel.drift(y, *self._others)
         return np.argmin(np.einsum("ij,ij->i", field, field))
 
     def _score(self, y, rng):
@@ -144,12 +136,10 @@ class Oracle:
         all_points, all_scores, weights = self._others
 
         def advance(block, points, scores, ascent, rng):
-            rest = outside(block, y, all_points) if len(points) else None
+            rest = outside(block, y, all_points)
 
             def field(part):
-                direction = np.zeros_like(part)
-                if rest is not None:
-                    direction += kernel.drift(part, points, scores, weights, rest)
+                direction = kernel.drift(part, points, scores, weights, rest)
                 if own:
                     point = y.copy()
                     point[:, block] = part
@@ -193,7 +183,7 @@ class SteinMeasure:
     def __init__(self, capacity, points):
         dim = points.shape[1]
         self.kernel = (IMQ() + Linear()).fixed(points)
-        self._points, self._scores = np.empty((capacity, dim)), np.empty((capacity, dim))
+        self._points, self._scores = np.zeros((capacity, dim)), np.zeros((capacity, dim))
         self._matrix, self.size = np.empty((capacity, capacity)), 0
         self._weights = None
 
@@ -215,6 +205,19 @@ class SteinMeasure:
         return (
             np.full(self.size, 1.0 / max(self.size, 1)) if self._weights is None else self._weights
         )
+
+    def oracle(self, target, kernel, i, self_term=True):
+        """The `Oracle` for particle ``i``, one of those there or the next."""
+        n = max(self.size, i + 1)
+        weights = np.zeros(n)
+        weights[: self.size] = self.weights
+        weights[i] = 0.0
+        if not weights.any():
+            weights[np.arange(n) != i] = 1.0
+        own = 1.0 / n if self_term else 0.0
+        weights *= (1.0 - own) / (weights.sum() or 1.0)
+        weights[i] = own
+        return Oracle(target, kernel, self._points[:n], self._scores[:n], weights, i)
 
     def posterior(self):
         """The particles so far, as arrays of their own."""
@@ -244,6 +247,12 @@ class SteinMeasure:
     def ksd(self):
         """Kernel Stein discrepancy."""
         return float(np.sqrt(max(self.weights @ self.matrix @ self.weights, 0.0)))
+
+    def residual(self):
+        """Largest error by Stein's identities: of a mean in standard deviations, or of one."""
+        z, scores, weights = self.points, self.scores, self.weights
+        spread = weights @ ((z - weights @ z) * scores) + 1.0
+        return max(np.abs(weights @ scores).max(), 0.5 * np.abs(spread).max())
 
     def gaps(self, x, scores):
         """Duality gaps of ``x`` (m, dim), eq. 31: positive for what can lower the discrepancy."""

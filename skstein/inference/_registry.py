@@ -1,31 +1,32 @@
 """The engines by name, and how ``inference=`` becomes one."""
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from sklearn.base import clone
 
-from ..protocols import RunsOnTargets
-from .base import Engine, as_engine
-from .fwss import FWSS
-from .ksd_mcmc import KSDThinnedMCMC
-from .laplace import LaplaceDraws
-from .mcmc import MCMC
-from .pmd import PMD
-from .pmfvb import PMFVB
-from .stein_points import SteinPoints
-from .svgd import SVGD
+from .._lazy import Registry
 
-ENGINES: dict[str, type[Engine]] = {
-    "pmd": PMD,
-    "pmfvb": PMFVB,
-    "fwss": FWSS,
-    "svgd": SVGD,
-    "stein-points": SteinPoints,
-    "mcmc": MCMC,
-    "ksd-mcmc": KSDThinnedMCMC,
-    "laplace": LaplaceDraws,
-}
+if TYPE_CHECKING:
+    from ..protocols import RunsOnTargets
+    from .base import Engine
+
+ENGINES: Mapping[str, type["Engine"]] = Registry(
+    "skstein.inference",
+    {
+        "pmd": "PMD",
+        "pmfvb": "PMFVB",
+        "fwss": "FWSS",
+        "svgd": "SVGD",
+        "stein-points": "SteinPoints",
+        "mcmc": "MCMC",
+        "ksd-mcmc": "KSDThinnedMCMC",
+        "laplace": "LaplaceDraws",
+    },
+)
 
 
-def resolve_engine(inference: str | RunsOnTargets) -> Engine:
+def resolve_engine(inference: "str | RunsOnTargets") -> "Engine":
     """Turn ``inference`` into an engine of its own.
 
     Parameters
@@ -52,6 +53,8 @@ def resolve_engine(inference: str | RunsOnTargets) -> Engine:
     >>> resolve_engine("fwss")
     FWSS()
     """
+    from .base import as_engine
+
     if isinstance(inference, str):
         if inference not in ENGINES:
             names = ", ".join(map(repr, sorted(ENGINES)))

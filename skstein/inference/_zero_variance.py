@@ -73,7 +73,7 @@ def _margins(draws, scores):
         return mean, draws.std(axis=0)
     z = draws - mean
     identity = scores * z + 1.0
-    move, square = (_without(part, scores, identity).mean(axis=0) for part in (z, z**2))
+    move, square = _without(np.stack([z, z**2]), scores, identity).mean(axis=1)
     return mean + move, np.sqrt(np.maximum(square - move**2, _TINY))
 
 
@@ -152,31 +152,28 @@ def monte_carlo_errors(draws, scores):
     -------
     MonteCarloErrors
     """
-    n_chains, n_draws, dim = draws.shape
-    std = draws.std(axis=(0, 1))
+    dim, shape = draws.shape[2], (-1, *draws.shape)
+    flat = draws.reshape(-1, dim)
+    std = flat.std(axis=0)
     std = np.where(std > 0.0, std, 1.0)
-    z = (draws - draws.mean(axis=(0, 1))) / std
-    ends = np.quantile(z, np.add.outer(_OUTER, [-_STEP, 0.0, _STEP]), axis=(0, 1))
-    below = (z <= ends[:, 1, None, None]).astype(float)
+    z = (flat - flat.mean(axis=0)) / std
+    ends = np.quantile(z, np.add.outer(_OUTER, [-_STEP, 0.0, _STEP]), axis=0)
     width = (ends[:, 2] - ends[:, 0]) / (2.0 * _STEP)
+    below = (z <= ends[:, 1, None]).astype(float)
     if scores is not None:
-        flat = z.reshape(-1, dim)
         t = scores.reshape(-1, dim) * std
-        z = (flat - t @ _slopes(flat, t)).reshape(z.shape)
-        product = t * flat + 1.0
-        below = np.stack([_without(part.reshape(-1, dim), t, product) for part in below])
-        below = below.reshape(2, n_chains, n_draws, dim)
-    quantile = np.max(
-        [slope * mcse_mean(part) for slope, part in zip(width, below, strict=True)], axis=0
-    )
-    return MonteCarloErrors(_known(mcse_mean(z)), _known(quantile))
+        below = _without(below, t, t * z + 1.0)
+        z = z - t @ _slopes(z, t)
+    each = np.concatenate([z[None], below]).reshape(shape)
+    mean, *quantiles = mcse_mean(np.concatenate(list(each), axis=2)).reshape(3, dim)
+    return MonteCarloErrors(_known(mean), _known(np.max(width * quantiles, axis=0)))
 
 
 def _without(values, first, second):
-    """``values`` less a regression on two others of mean 0, each of shape (n, dim)."""
-    v, a, b = (part - part.mean(axis=0) for part in (values, first, second))
+    """``values`` (k, n, dim) less regressions on two others of mean 0, of shape (n, dim)."""
+    v, a, b = (part - part.mean(axis=-2, keepdims=True) for part in (values, first, second))
     aa, ab, bb = (np.einsum("ij,ij->j", *pair) for pair in ((a, a), (a, b), (b, b)))
-    av, bv = np.einsum("ij,ij->j", a, v), np.einsum("ij,ij->j", b, v)
+    av, bv = (np.einsum("ij,kij->kj", part, v)[:, None] for part in (a, b))
     det = aa * bb - ab**2
     det = np.where(det > 0.0, det, np.inf)
     return values - first * ((bb * av - ab * bv) / det) - second * ((aa * bv - ab * av) / det)

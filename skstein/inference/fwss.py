@@ -18,8 +18,7 @@ import numpy as np
 from .._validation import Interval, StrOptions
 from ..kernels import RBF, Kernel, Linear
 from ..posterior import ParticlePosterior
-from ._check import stein_residuals
-from ._frank_wolfe import Oracle, SteinMeasure
+from ._frank_wolfe import SteinMeasure
 from .base import (
     BATCH_SIZE,
     COORDINATES,
@@ -177,7 +176,7 @@ class FWSS(Engine):
         rounds = Rounds(total, measure.posterior, callback)
         for iteration, i in enumerate(self._order(measure, kept, n, rounds.history), start=1):
             new = i == measure.size
-            oracle = self._oracle(target, kernel, measure, i)
+            oracle = measure.oracle(target, kernel, i, self.self_term)
             if new and cached:
                 # Algorithm 7: the cached particle where the field is weakest comes first.
                 first = i + oracle.weakest(starts[i:], known[i:])
@@ -197,14 +196,8 @@ class FWSS(Engine):
                 measure.search(i)
             elif self.weights == "fully-corrective":
                 measure.correct()
-            residuals = stein_residuals(measure.points, measure.scores, measure.weights)
-            stop = rounds.end(
-                iteration,
-                residual=max(residuals.mean.max(), 0.5 * residuals.spread.max()),
-                ksd=measure.ksd(),
-                n_particles=measure.size,
-            )
-            if stop:
+            numbers = {"residual": measure.residual(), "ksd": measure.ksd()}
+            if rounds.end(iteration, **numbers, n_particles=measure.size):
                 break
         if iteration:
             measure.match(target, self.max_iter_matching, self._first_free(measure, kept), map)
@@ -242,13 +235,3 @@ class FWSS(Engine):
     def _first_free(self, measure, kept):
         """The first particle that may move: a warm start leaves those it found, if it added any."""
         return kept if measure.size > kept else 0
-
-    def _oracle(self, target, kernel, measure, i):
-        """The search for particle ``i`` against all the others."""
-        others = np.arange(measure.size) != i
-        points, scores = measure.points[others], measure.scores[others]
-        own = 1.0 / (len(points) + 1) if self.self_term else 0.0
-        weights = measure.weights[others]
-        if not weights.any():
-            weights = np.ones(len(points))
-        return Oracle(target, kernel, own, points, scores, weights / weights.sum())

@@ -24,7 +24,7 @@ from scipy.linalg import solve_triangular
 
 from .._validation import Interval
 from ..kernels import RBF, Kernel, Linear
-from ._frank_wolfe import Oracle, SteinMeasure
+from ._frank_wolfe import SteinMeasure
 from .base import (
     COORDINATES,
     N_PARTICLES,
@@ -145,7 +145,8 @@ class LazyFWSS(Engine):
             enough = gaps[best] >= phi / self.accuracy
             if not enough:
                 n_calls += 1
-                y = self._oracle(target, kernel, measure, store[best : best + 1])
+                oracle, y = measure.oracle(target, kernel, measure.size), store[best : best + 1]
+                y = oracle.search(y, self.learning_rate, self.max_iter_oracle, None)
                 score = target.score(y)
                 require_finite(score, "the score", iteration, rounds.history)
                 enough = measure.gaps(y, score)[0] >= phi / self.accuracy
@@ -169,11 +170,6 @@ class LazyFWSS(Engine):
         posterior = measure.posterior()
         posterior.history, posterior.n_iter = rounds.history.arrays(), iteration
         return posterior
-
-    def _oracle(self, target, kernel, measure, y):
-        own = 1.0 / (measure.size + 1)
-        oracle = Oracle(target, kernel, own, measure.points, measure.scores, measure.weights)
-        return oracle.search(y, self.learning_rate, self.max_iter_oracle, None)
 
 
 def typical_draws(target, rng, n):

@@ -2,15 +2,7 @@
 
 import numpy as np
 
-from ..priors import Horseshoe, MultivariateNormal
-from ..targets import (
-    Affine,
-    Chain,
-    HalfLineMap,
-    HorseshoeTarget,
-    NormalPriorTarget,
-    OneSignedTarget,
-)
+from .. import priors, targets
 
 
 def signs_of(positive, n_features, names=None):
@@ -61,18 +53,18 @@ def informed(target, prior, reporting, classes):
         ``reporting(target)`` is the map from a target's coordinates to original units.
     classes : ndarray of shape (n_classes,) or None
     """
-    if isinstance(prior, Horseshoe):
-        target = HorseshoeTarget(target, prior)
-        return target, Chain(reporting(target), target.map)
+    if isinstance(prior, priors.Horseshoe):
+        target = targets.HorseshoeTarget(target, prior)
+        return target, targets.Chain(reporting(target), target.map)
     to_original = reporting(target)
-    if isinstance(prior, MultivariateNormal):
+    if isinstance(prior, priors.MultivariateNormal):
         target = under_joint_prior(target, prior, to_original, classes)
     return target, to_original
 
 
 def half_scale(target):
     """The expected scale of each coordinate, (dim,): near 0 a half line bends."""
-    if isinstance(target, HorseshoeTarget):  # standard normal before the data
+    if isinstance(target, targets.HorseshoeTarget):  # standard normal before the data
         return np.ones(target.dim)
     normal = target.conditional(np.ones(target.dim))
     return normal.hessian_diagonal(target.initial) ** -0.5
@@ -80,8 +72,8 @@ def half_scale(target):
 
 def with_signs(target, to_original, signs, scale):
     """The target in coordinates that keep to their ``signs`` (dim,), and the map from there."""
-    bijection = HalfLineMap(signs, scale)
-    return OneSignedTarget(target, bijection), Chain(to_original, bijection)
+    bijection = targets.HalfLineMap(signs, scale)
+    return targets.OneSignedTarget(target, bijection), targets.Chain(to_original, bijection)
 
 
 def under_joint_prior(target, prior, to_original, classes):
@@ -108,13 +100,13 @@ def under_joint_prior(target, prior, to_original, classes):
             f"the prior is of {len(loc)} coordinates and this fit has {target.dim}, which are "
             f"{_listed(target.names)}."
         )
-    if not isinstance(to_original, Affine):
+    if not isinstance(to_original, targets.Affine):
         raise ValueError(
             f"{type(prior).__name__} cannot be the prior of an outcome such as this one, whose own "
             "coordinates are not reported unchanged."
         )
     half = to_original.inverse_matrix @ np.linalg.cholesky(cov)
-    return NormalPriorTarget(target, to_original.inverse(loc[None])[0], half @ half.T)
+    return targets.NormalPriorTarget(target, to_original.inverse(loc[None])[0], half @ half.T)
 
 
 def _require_same(what, of_prior, of_fit):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from .. import shards
+from .. import shards, targets
 from .._columns import canonical, constant_columns, drop_weightless, location_and_scale
 from .._estimator import BayesianEstimator
 from .._validation import (
@@ -32,9 +32,6 @@ from ..priors import (
     resolve_deviation_prior,
     resolve_prior,
 )
-from ..targets import Affine, Chain, HierarchicalTarget, RegressionTarget, Within
-from . import effects as random_effects
-from . import sharded as by_shards
 from ._knowledge import half_scale, informed, signs_of, with_signs
 from .offset import check_offset, offset_column, split
 
@@ -134,7 +131,9 @@ class BayesianLinearModel(BayesianEstimator):
     def _validated(self, X, y, further):
         """X in float64 or float32, dense or CSR with one entry per place, and y unchanged."""
         if self.random_effects is not None:
-            return random_effects.read(self, X, y, reset=True)
+            from .effects import read
+
+            return read(self, X, y, reset=True)
         self._effects = None
         X, y = validate_data(
             self, X, y, reset=not further, dtype=(np.float64, np.float32), accept_sparse="csr"
@@ -165,7 +164,9 @@ class BayesianLinearModel(BayesianEstimator):
         self._refuse_beside_effects(stream)
         further = stream and hasattr(self, "posterior_")
         if shards.is_collection(X):
-            posed = by_shards.posed(self, X, y, sample_weight, offset, stream)
+            from . import sharded
+
+            posed = sharded.posed(self, X, y, sample_weight, offset, stream)
         else:
             self._begins(y, further)
             # What was read from X goes with the call: a target keeps what it needs of it.
@@ -274,7 +275,7 @@ class BayesianLinearModel(BayesianEstimator):
         return column
 
     def _make_target(self, X, y, options):
-        return RegressionTarget(self._outcome, X, y, **options)
+        return targets.RegressionTarget(self._outcome, X, y, **options)
 
     def _find_scaling(self, further, moments, y, sample_weight, offset):
         """How features and outcome are standardised; ``further`` rows like the first ones.
@@ -368,7 +369,7 @@ class BayesianLinearModel(BayesianEstimator):
                 "factorized=False."
             )
         if target.prior.variance_groups(target.n_features) is not None:
-            target = HierarchicalTarget(target)
+            target = targets.HierarchicalTarget(target)
         if len(target.factors) == 1:
             raise ValueError(
                 "factorized=True finds no variance to give a factor: use "
@@ -410,10 +411,11 @@ class BayesianLinearModel(BayesianEstimator):
             # It returns what centring took from the predictor.
             both[0][first + outcome.constant, :first] = scaling.center / scaling.scale
             both[1][first + outcome.constant, :first] = -scaling.center
-        affine = Affine(shift, *(part.tocsr() for part in both))
+        affine = targets.Affine(shift, *(part.tocsr() for part in both))
         if outcome.reported is None:
             return affine
-        return Chain(Within(outcome.reported, slice(first, first + n_extra)), affine)
+        within = targets.Within(outcome.reported, slice(first, first + n_extra))
+        return targets.Chain(within, affine)
 
     def _to_original_scale(self, scaling, factor, shift):
         """The map of one row (intercept, coefficients) to original units: offset, matrix, inverse.
@@ -462,7 +464,11 @@ class BayesianLinearModel(BayesianEstimator):
     _effects: ClassVar[Any] = None  # also of a fit that an older version has saved
 
     def _read(self, X):
-        return super()._read(X) if self._effects is None else random_effects.read(self, X)
+        if self._effects is None:
+            return super()._read(X)
+        from .effects import read
+
+        return read(self, X)
 
     def _heads(self, X, theta):
         column, offset = self._scaling.offset_column, 0.0

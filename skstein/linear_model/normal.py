@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import targets
 from .._validation import LARGEST, HasMethods, Interval, StrOptions
 from ..noise import NOISES, NormalNoise, noise_to_fit, resolve_noise
 from ..outcomes import Normal
 from ..priors import HalfStudentT, InverseGamma
-from ..targets import LinearTarget, RegressionTarget
 from .base import BayesianLinearModel
 from .regressor import GeneralizedLinearRegressor
 
@@ -175,9 +175,9 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
     def _make_target(self, X, y, options):
         outcome = self._outcome
         if not isinstance(outcome, Normal):
-            return RegressionTarget(outcome, X, y, **options)
+            return targets.RegressionTarget(outcome, X, y, **options)
         options["noise_prior"] = outcome.noise_prior
-        return LinearTarget(X, y, factorized=self.factorized, **options)
+        return targets.LinearTarget(X, y, factorized=self.factorized, **options)
 
     def _summaries(self, posterior):
         summaries = super()._summaries(posterior)

@@ -15,28 +15,6 @@ A noise variance has a prior of its own kind, `NoisePrior`, which is a density o
 Standard deviations of random effects have `HalfNormal` or `HalfStudentT`.
 """
 
-from ._registry import DEVIATION_PRIORS, PRIORS, resolve_deviation_prior, resolve_prior
-from .coefficients import AdaptiveRidge, HierarchicalNormal, Laplace, Normal, Prior, StudentT
-from .deviations import HalfNormal, HalfStudentT, InverseGamma, NoisePrior
-from .deviations import LogInverseGamma as LogInverseGamma  # documented with the targets
-from .horseshoe import Horseshoe
-from .multivariate_normal import MultivariateNormal
+from .._lazy import attach
 
-__all__ = [
-    "DEVIATION_PRIORS",
-    "PRIORS",
-    "AdaptiveRidge",
-    "HalfNormal",
-    "HalfStudentT",
-    "HierarchicalNormal",
-    "Horseshoe",
-    "InverseGamma",
-    "Laplace",
-    "MultivariateNormal",
-    "NoisePrior",
-    "Normal",
-    "Prior",
-    "StudentT",
-    "resolve_deviation_prior",
-    "resolve_prior",
-]
+__getattr__, __dir__, __all__ = attach(__name__)

@@ -2,21 +2,21 @@
 
 from sklearn.base import clone
 
-from .coefficients import AdaptiveRidge, HierarchicalNormal, Laplace, Normal, Prior, StudentT
-from .deviations import DeviationPrior, HalfNormal, HalfStudentT
-from .horseshoe import Horseshoe
+from .. import priors
+from .._lazy import Registry
 
 PRIORS = {
-    "normal": lambda scale: Normal(scale),
-    "laplace": lambda scale: Laplace(scale),
-    "student-t": lambda scale: StudentT(scale=scale),
-    "adaptive-ridge": lambda scale: AdaptiveRidge(rate=scale**2),
-    "hierarchical-normal": lambda scale: HierarchicalNormal(rate=scale**2),
-    "horseshoe": lambda scale: Horseshoe(slab_scale=2.0 * scale),
+    "normal": lambda scale: priors.Normal(scale),
+    "laplace": lambda scale: priors.Laplace(scale),
+    "student-t": lambda scale: priors.StudentT(scale=scale),
+    "adaptive-ridge": lambda scale: priors.AdaptiveRidge(rate=scale**2),
+    "hierarchical-normal": lambda scale: priors.HierarchicalNormal(rate=scale**2),
+    "horseshoe": lambda scale: priors.Horseshoe(slab_scale=2.0 * scale),
 }
 
-
-DEVIATION_PRIORS = {"half-normal": HalfNormal, "half-student-t": HalfStudentT}
+DEVIATION_PRIORS = Registry(
+    "skstein.priors", {"half-normal": "HalfNormal", "half-student-t": "HalfStudentT"}
+)
 
 
 def resolve_deviation_prior(prior):
@@ -26,6 +26,8 @@ def resolve_deviation_prior(prior):
             names = ", ".join(map(repr, sorted(DEVIATION_PRIORS)))
             raise ValueError(f"effects_prior={prior!r} is unknown; use one of {names}, or a prior.")
         return DEVIATION_PRIORS[prior]()
+    from .deviations import DeviationPrior
+
     return _own(prior, DeviationPrior, "effects_prior", DEVIATION_PRIORS)
 
 
@@ -63,7 +65,7 @@ def resolve_prior(prior, default_scale=1.0, name="prior"):
             names = ", ".join(map(repr, sorted(PRIORS)))
             raise ValueError(f"{name}={prior!r} is unknown; use one of {names}, or a prior.")
         return PRIORS[prior](default_scale)
-    return _own(prior, Prior, name, PRIORS)
+    return _own(prior, priors.Prior, name, PRIORS)
 
 
 def _own(prior, kind, name, known):
@@ -73,7 +75,7 @@ def _own(prior, kind, name, known):
             f"{name} is the class {prior.__name__}; pass an instance: {name}={prior.__name__}()."
         )
     if not isinstance(prior, kind):
-        kind_name = kind.__name__ if kind is Prior else "HalfNormal or HalfStudentT"
+        kind_name = kind.__name__ if kind is priors.Prior else "HalfNormal or HalfStudentT"
         raise TypeError(
             f"{name}={prior!r} is not a prior; pass a name of {sorted(known)}, or an instance of a "
             f"subclass of skstein.priors.{kind_name}."

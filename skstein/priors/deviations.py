@@ -26,7 +26,7 @@ class LogInverseGamma:
 
     Examples
     --------
-    >>> from skstein.priors import LogInverseGamma
+    >>> from skstein.targets import LogInverseGamma
     >>> print(f"{LogInverseGamma(1.0, 2.0).entropy():.4f}")
     1.5772
     """

@@ -6,21 +6,6 @@ the `Chains` hold all that changes, so that drawing can go on from them at any l
 `Sampler` says what else a sampler may declare.
 """
 
-from ..protocols import DrawsChains
-from .base import Chains, Sampler
-from .hmc import HMC
-from .mala import MALA
-from .mams import MAMS
-from .rwm import RWM
-from .sghmc import SGHMC
-from .sgld import SGLD
+from .._lazy import attach
 
-SAMPLERS: dict[str, type[DrawsChains]] = {
-    "rwm": RWM,
-    "mala": MALA,
-    "hmc": HMC,
-    "mams": MAMS,
-    "sgld": SGLD,
-}
-
-__all__ = ["HMC", "MALA", "MAMS", "RWM", "SAMPLERS", "SGHMC", "SGLD", "Chains", "Sampler"]
+__getattr__, __dir__, __all__ = attach(__name__)

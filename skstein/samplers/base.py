@@ -198,8 +198,9 @@ class Metropolis(Sampler, metaclass=ABCMeta):
         """
         theta, log_density, score, log_ratio = self._propose(target, chains)
         # A proposal that ran off to where the density overflows is rejected, not an error.
-        log_ratio = np.where(np.isfinite(log_ratio), log_ratio, -np.inf)
-        accept = np.log(chains.rng.random(len(log_ratio))) < log_ratio
+        log_ratio[~np.isfinite(log_ratio)] = -np.inf
+        probability = np.exp(np.minimum(0.0, log_ratio))
+        accept = chains.rng.random(len(log_ratio)) < probability
         if score is not None:
             chains.n_divergent += np.count_nonzero(log_ratio < -_DIVERGENT)
         else:
@@ -209,4 +210,4 @@ class Metropolis(Sampler, metaclass=ABCMeta):
         chains.theta = np.where(accept[:, None], theta, chains.theta)
         chains.score = np.where(accept[:, None], score, chains.score)
         chains.log_density = np.where(accept, log_density, chains.log_density)
-        return np.exp(np.minimum(0.0, log_ratio)).mean()
+        return probability.sum() / len(probability)

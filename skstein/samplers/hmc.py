@@ -86,29 +86,31 @@ def trajectories(target, chains, step, n_steps, center=None):
     """Trajectories of ``n_steps`` with a fresh momentum, as a proposal.
 
     In the coordinates of the metric they turn about ``center`` between two kicks, as those of a
-    standard normal do, or run straight on where there is none.
+    standard normal do, or run straight on where there is none. Both are linear in where a chain is,
+    in its momentum and in the force on it, the rows of ``state``.
     """
-    metric, normal = chains.metric, center is not None
-    momentum = chains.rng.standard_normal(chains.theta.shape)
-    log_ratio = 0.5 * np.einsum("ij,ij->i", momentum, momentum)
+    metric, normal, shape = chains.metric, center is not None, chains.theta.shape
+    turn = [[math.cos(step), math.sin(step)], [-math.sin(step), math.cos(step)]]
+    turn = np.array(turn if normal else [[1.0, step], [0.0, 1.0]])
+    half, whole = ([[1.0, 0.0, 0.0], [normal * kick, 1.0, kick]] for kick in (0.5 * step, step))
+    origin = center if normal else chains.theta
+    state = np.zeros((3, *shape))
+    place, momentum, force = state
     if normal:
-        ahead, aside, back = math.cos(step), math.sin(step), -math.sin(step)
-        origin, z = center, metric.inverse(chains.theta - center)
-    else:
-        ahead, aside, back = 1.0, step, 0.0
-        origin, z = chains.theta, np.zeros_like(chains.theta)
-    score = chains.score
+        place[:] = metric.inverse(chains.theta - center)
+    momentum[:] = chains.rng.standard_normal(shape)
+    log_ratio = 0.5 * np.vecdot(momentum, momentum)
+    score, rows = chains.score, state.reshape(3, -1)
     with np.errstate(over="ignore", invalid="ignore"):
         for i in range(n_steps):
-            force = metric.pull(score)
-            momentum += (step if i else 0.5 * step) * (force + z if normal else force)
-            z, momentum = ahead * z + aside * momentum, ahead * momentum + back * z
-            theta = origin + metric.forward(z)
+            force[:] = metric.pull(score)
+            rows[:2] = turn @ (whole if i else half) @ rows
+            theta = origin + metric.forward(place)
             if i < n_steps - 1:
                 score = target.score(theta)
         log_density, score = target.log_density_and_score(theta)
-        force = metric.pull(score)
-        momentum += 0.5 * step * (force + z if normal else force)
-        log_ratio -= 0.5 * np.einsum("ij,ij->i", momentum, momentum)
+        force[:] = metric.pull(score)
+        momentum = np.dot(half[1], rows).reshape(shape)
+        log_ratio -= 0.5 * np.vecdot(momentum, momentum)
         log_ratio += log_density - chains.log_density
     return theta, log_density, score, log_ratio

@@ -11,6 +11,8 @@ import copy
 import numpy as np
 import scipy.sparse
 
+from .._blocks import LEAST_ROWS
+
 # Up to here a copy is no burden, and a little faster.
 _COPIED_UP_TO = 2**28  # bytes
 _KEPT_UP_TO = 2**22
@@ -82,6 +84,7 @@ class _Aligned:
     """What lies at odd addresses once it is unpickled is moved, or products have other bits."""
 
     sent_once = True  # to each worker: it is large, and never changes
+    least_rows = LEAST_ROWS  # of a block; see `row_blocks`
 
     def __setstate__(self, state):
         vars(self).update({name: aligned(value) for name, value in state.items()})
@@ -199,6 +202,8 @@ class SparseDesign(_Aligned):
         self._intercept = int(fit_intercept)
         self._center, self._scale, self._shift = center, scale, center / scale
         self.shape = (X.shape[0], X.shape[1] + self._intercept)
+        # Of few rows, a product is faster than making the dense array (m, k) that it ends in.
+        self.least_rows = max(LEAST_ROWS, X.shape[1] // 8)
 
     def take(self, rows):
         """The design of some of the rows."""
@@ -215,9 +220,12 @@ class SparseDesign(_Aligned):
 
     def pull(self, residual, rows):
         """``residual`` (m, len(rows)) summed against the rows: shape (m, k)."""
-        total = residual.sum(axis=1, keepdims=True)
-        body = (self._X[rows].T @ residual.T).T / self._scale - total * self._shift
-        return np.hstack([total, body]) if self._intercept else body
+        pulled = np.empty((len(residual), self.shape[1]))
+        total, body = residual.sum(axis=1, keepdims=True), pulled[:, self._intercept :]
+        pulled[:, : self._intercept] = total
+        np.divide((self._X[rows].T @ residual.T).T, self._scale, out=body)
+        body -= total * self._shift
+        return pulled
 
     def gram(self, weights, rows):
         """Sum over rows of ``weights`` times the outer product of the row: shape (k, k)."""

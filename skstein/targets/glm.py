@@ -387,7 +387,7 @@ class RegressionTarget(Target):
         # Three temporaries and the rows of a dense design, which are read twice, share the cache;
         # but a block that is cut to an eighth for these rows costs more in calls than it saves.
         shared = min(self.design.bytes_per_row // 3, 7 * bytes_per_row)
-        return row_blocks(self.n_rows, bytes_per_row + shared)
+        return row_blocks(self.n_rows, bytes_per_row + shared, least=self.design.least_rows)
 
 
 class LogisticTarget(RegressionTarget):

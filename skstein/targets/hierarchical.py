@@ -18,7 +18,8 @@ import math
 
 import numpy as np
 
-from ..priors import LogInverseGamma, Normal
+from ..priors import Normal
+from ..priors.deviations import LogInverseGamma
 from .base import Target
 from .factors import ConjugateFactor, indices_of
 from .joint_prior import Flat

@@ -31,7 +31,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import expit, logsumexp, ndtr, ndtri
 
 from .. import _jit
-from ..priors import LogInverseGamma
+from ..priors.deviations import LogInverseGamma
 from .base import Target
 from .joint_prior import Flat
 from .log_density import LogDensity

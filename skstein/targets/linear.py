@@ -225,7 +225,7 @@ class LinearTarget(RegressionTarget):
         """What `_sufficient` returns, from the rows themselves; scaled to all rows."""
         n = self.n_rows if rows is None else len(rows)
         weight, rss, moment = 0.0, np.zeros(len(coef)), np.zeros((len(coef), self.n_columns))
-        for block in row_blocks(n, 8 * len(coef)):
+        for block in row_blocks(n, 8 * len(coef), least=self.design.least_rows):
             block = block if rows is None else rows[block]
             weights = self.weights[block]
             residual = self.y[block] - self.design.predictor(coef, block)

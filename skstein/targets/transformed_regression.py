@@ -77,19 +77,21 @@ class TransformedRegression(Transformed):
 
     def _in_design(self, z, value, score):
         """Log density (m,) and score (m, dim) by the affine coordinates ``z``, as far as wanted."""
-        outcome, theta, total = self.target.outcome, None, np.zeros(len(z))
-        gradient = np.zeros(z.shape)
+        outcome, theta, total = self.target.outcome, None, 0.0
         if self._quadratic is None:
             theta = self._affine.forward(z)
+            gradient, at_theta = np.zeros((2, *z.shape))
             extra = theta.T[self.target.n_columns :, :, None]
-            total, at_theta = total + self._log_prior(theta) if value else total, np.zeros(z.shape)
+            if value:
+                total = self._log_prior(theta)
             if score:
                 at_theta = self.target._add_prior_score(theta, at_theta)
         else:
             constant, slope, precision = self._quadratic
             pull = z @ precision
             gradient = slope - pull
-            total = constant + np.einsum("ij,ij->i", z, slope - 0.5 * pull) if value else total
+            if value:
+                total = constant + np.vecdot(z, slope - 0.5 * pull)
         few = 16 * len(z) * self.n_rows <= _ONE_BLOCK
         for block in [slice(None)] if few else row_blocks(self.n_rows, 16 * len(z)):
             eta = z @ self._wide[:, block]

@@ -14,7 +14,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "skstein"
 
 # What every module may import, beside the standard library and its own folder.
-EVERYWHERE = ("numpy", "scipy")
+EVERYWHERE = ("numpy", "scipy", "skstein._lazy")
 OPTIONAL = ("matplotlib", "arviz", "arviz_base", "pandas", "dask", "distributed", "xarray")
 
 # The parts of a target that are no model: what an engine may know of them.
@@ -69,6 +69,7 @@ ROWS = {
     # What each of these wraps, others get from it.
     "skstein._blocks": ("sklearn.get_config",),
     "skstein._containers": ("arviz", "arviz_base", "pandas"),
+    "skstein._lazy": (),
     "skstein._parallel": ("cloudpickle", "joblib", "threadpoolctl"),
     "skstein._random": ("sklearn.utils",),
     "skstein._validation": ("sklearn.base", "sklearn.utils", "skstein._warnings"),
@@ -191,9 +192,11 @@ ROWS = {
         *ESTIMATOR,
         "sklearn.gaussian_process",
         "skstein._inducing",
+        "skstein._inducing_mixture",
         "skstein.inference._mirror",
         "skstein.inference.base",
     ),
+    "skstein._inducing_mixture": ("skstein._blocks", "skstein._inducing", "skstein._parallel"),
     "skstein._inducing": (
         "sklearn.base",
         "sklearn.gaussian_process",
@@ -210,14 +213,21 @@ ROWS = {
     # It knows neither fits nor posteriors, so that whatever scores predictions may know it.
     "skstein.predictive": (
         "sklearn.compose",
-        "sklearn.config_context",
         "sklearn.frozen",
         "sklearn.model_selection",
         "sklearn.pipeline",
         "sklearn.utils",
+        "skstein._prediction",
+        "skstein._predictive_distribution",
+        "skstein._transformed_outcome",
+    ),
+    "skstein._predictive_distribution": ("skstein._validation",),
+    "skstein._transformed_outcome": (
+        "sklearn.config_context",
+        "sklearn.utils",
         "skstein._blocks",
         "skstein._crps",
-        "skstein._prediction",
+        "skstein._predictive_distribution",
         "skstein._quantiles",
         "skstein._validation",
     ),
@@ -294,7 +304,9 @@ def origin(name):
     if path is None or path.name != "__init__.py" or name in FILES:
         return name
     anchor = package.split(".")
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    stub = path.with_suffix(".pyi")
+    source = stub if stub.exists() else path
+    for node in ast.parse(source.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom):
             up = anchor[: len(anchor) - node.level + 1] if node.level else []
             base = ".".join([*up, *([node.module] if node.module else [])])

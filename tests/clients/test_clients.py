@@ -103,3 +103,38 @@ def test_imputed_values_scatter_as_much_as_those_that_are_missing(rng):
     errors = imputer.fit_transform(holed)[missing, 1] - 2.0 * X[missing, 0]
     assert abs(errors.mean()) < 0.3
     assert abs(errors.std() - 1.0) < 0.2
+
+
+def test_skpro_takes_mean_and_standard_deviation(regression):
+    adapters = pytest.importorskip("skpro.regression.adapters.sklearn")
+    pd = pytest.importorskip("pandas")
+    X, y = regression
+    table = pd.DataFrame(X, columns=list("abcd"))
+    reg = BayesianLinearRegression(ENGINE, random_state=0)
+    model = adapters.SklearnProbaReg(reg).fit(table[:300], pd.DataFrame(y[:300], columns=["y"]))
+    distribution = model.predict_proba(table[300:])
+    mean, std = reg.fit(table[:300], y[:300]).predict(table[300:], return_std=True)
+    assert_allclose(np.ravel(distribution.mean()), mean)
+    assert_allclose(np.ravel(distribution.var()) ** 0.5, std)
+
+
+def test_dask_ml_predicts_block_by_block():
+    wrappers = pytest.importorskip("dask_ml.wrappers")
+    da = pytest.importorskip("dask.array")
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X[:, :5]
+    clf = BayesianLogisticRegression(ENGINE, random_state=0).fit(X, y)
+    lazy = wrappers.ParallelPostFit(clf).predict_proba(da.from_array(X, chunks=(100, 5)))
+    assert_allclose(lazy.compute(), clf.predict_proba(X))
+
+
+def test_dask_ml_learns_from_a_stream_of_blocks():
+    wrappers = pytest.importorskip("dask_ml.wrappers")
+    da = pytest.importorskip("dask.array")
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X[:, :5]
+    model = wrappers.Incremental(BayesianLogisticRegression("pmd", random_state=0))
+    blocks = da.from_array(X, chunks=(200, 5)), da.from_array(y, chunks=200)
+    model.fit(*blocks, classes=[0, 1])
+    assert model.estimator_.posterior_.diagnostics["n_seen"] == len(y)
+    assert model.estimator_.score(X, y) > 0.9

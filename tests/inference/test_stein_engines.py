@@ -278,9 +278,9 @@ def test_minibatches_are_exact_where_a_search_starts(gold, rng):
     full = LogisticTarget(reference["X_std"], reference["y"])
     dim, mode = full.dim, np.zeros(full.dim)
     noisy = Transformed(ControlVariate(full, mode, 20), None)
-    points, scores = rng.normal(size=(2, 5, dim))
+    points, scores = rng.normal(size=(2, 6, dim))
     here = 0.5 * rng.normal(size=(1, dim))
-    arguments = (RBF() + Linear()).fixed(points), 0.2, points, scores, np.full(5, 0.2)
+    arguments = (RBF() + Linear()).fixed(points), points, scores, np.full(6, 1.0 / 6.0), 5
     oracle = Oracle(noisy, *arguments)
     oracle.start_from(here, full.score(here))
     exact, about_mode = Oracle(Transformed(full, None), *arguments), Oracle(noisy, *arguments)

@@ -1,0 +1,16 @@
+from ._registry import DEVIATION_PRIORS as DEVIATION_PRIORS
+from ._registry import PRIORS as PRIORS
+from ._registry import resolve_deviation_prior as resolve_deviation_prior
+from ._registry import resolve_prior as resolve_prior
+from .coefficients import AdaptiveRidge as AdaptiveRidge
+from .coefficients import HierarchicalNormal as HierarchicalNormal
+from .coefficients import Laplace as Laplace
+from .coefficients import Normal as Normal
+from .coefficients import Prior as Prior
+from .coefficients import StudentT as StudentT
+from .deviations import HalfNormal as HalfNormal
+from .deviations import HalfStudentT as HalfStudentT
+from .deviations import InverseGamma as InverseGamma
+from .deviations import NoisePrior as NoisePrior
+from .horseshoe import Horseshoe as Horseshoe
+from .multivariate_normal import MultivariateNormal as MultivariateNormal

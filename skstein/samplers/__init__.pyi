@@ -1,0 +1,9 @@
+from ._registry import SAMPLERS as SAMPLERS
+from .base import Chains as Chains
+from .base import Sampler as Sampler
+from .hmc import HMC as HMC
+from .mala import MALA as MALA
+from .mams import MAMS as MAMS
+from .rwm import RWM as RWM
+from .sghmc import SGHMC as SGHMC
+from .sgld import SGLD as SGLD
