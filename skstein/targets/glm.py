@@ -230,7 +230,7 @@ class RegressionTarget(Target):
         return self._join(intercepts[None], coef[None], np.zeros((1, len(self.outcome.extra))))[0]
 
     @property
-    def symmetric_prior(self):  # type: ignore[override]
+    def symmetric_prior(self):
         return not self.prior_location.any()
 
     def conditional(self, second_moment):
