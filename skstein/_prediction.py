@@ -155,8 +155,9 @@ class PredictsOutcomes:
         """
         check_is_fitted(self)
         rng = as_generator(random_state)
-        theta = self.posterior_.sample(n_samples, rng)
-        draws = self._over_rows(X, lambda heads, w: self._outcome.sample(heads, rng), theta)
+        with np.errstate(over="ignore", invalid="ignore"):
+            drawn = self._drawn_heads(X, n_samples, rng)
+            draws = without_overflow([self._outcome.sample(heads, rng) for _, heads, _ in drawn])
         return self._labelled(draws)
 
     def sample_mean(self, X, n_samples=1, random_state=None):
@@ -189,7 +190,7 @@ class PredictsOutcomes:
         """
         with np.errstate(over="ignore", invalid="ignore"):
             drawn = self._drawn_heads(X, n_samples, random_state)
-            means = _without_overflow([self._outcome.expected(heads) for _, heads, _ in drawn])
+            means = without_overflow([self._outcome.expected(heads) for _, heads, _ in drawn])
         return np.moveaxis(means, 1, -1) if self._outcome.has_classes else means
 
     def predict_uncertainty(self, X):
@@ -218,13 +219,13 @@ class PredictsOutcomes:
         with np.errstate(over="ignore", invalid="ignore"):
             for rows, heads, weights in self._row_heads(X):
                 blocks.append(score(heads, weights, y[rows]))
-        return _without_overflow(blocks)
+        return without_overflow(blocks)
 
-    def _over_rows(self, X, function, theta=None):
+    def _over_rows(self, X, function):
         """Concatenate ``function(heads, weights)`` over blocks of the rows of X."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return _without_overflow(
-                [function(heads, weights) for _, heads, weights in self._row_heads(X, theta)]
+            return without_overflow(
+                [function(heads, weights) for _, heads, weights in self._row_heads(X)]
             )
 
     def _row_heads(self, X, theta=None):
@@ -233,15 +234,19 @@ class PredictsOutcomes:
         The heads are those of the posterior's particles, or of those given, without weights.
         """
         check_is_fitted(self)
-        X = self._read(X)
         weights = None
         if theta is None:
             theta, weights = self.posterior_.particles, self.posterior_.weights
-        blocks = row_blocks(X.shape[0], 8 * len(theta) * self._n_outputs)
+        for rows, heads in self._by_rows(X, len(theta), partial(self._heads, theta=theta)):
+            yield rows, heads, weights
+
+    def _by_rows(self, X, m, function):
+        """Yield (rows, ``function`` of them) of each block of rows of X, for ``m`` particles."""
+        X = self._read(X)
         # Blocks are small enough for the cache, and too small for several threads of BLAS.
         with one_thread():
-            for rows in blocks:
-                yield rows, self._heads(X[rows], theta), weights
+            for rows in row_blocks(X.shape[0], 8 * m * self._n_outputs):
+                yield rows, function(X[rows])
 
     def _drawn_heads(self, X, n_samples, random_state):
         """As `_row_noises`, of ``n_samples`` draws from the posterior."""
@@ -419,7 +424,7 @@ class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
         return noise, explained
 
 
-def _without_overflow(blocks):
+def without_overflow(blocks):
     """Predictions of all blocks; refuse NaN that infinities have caused."""
     predicted = np.concatenate(blocks)
     if predicted.dtype.kind == "f":

@@ -21,6 +21,7 @@ from skstein.priors import (
 )
 from skstein.targets._weight_priors import weight_prior
 from skstein.targets.mlp import MLPTarget
+from skstein.targets.null_space import null_space_tangent
 
 PRIORS = [Normal(2.0), StudentT(), AdaptiveRidge(rate=0.5), HierarchicalNormal(rate=9.0)]
 FUNCTIONS = {"relu": lambda a: np.maximum(a, 0.0), "tanh": np.tanh, "logistic": expit}
@@ -509,3 +510,40 @@ def test_weights_of_dead_units_are_zero_before_they_are_subnormal():
     _mlp._adam(weights, first, second, gradient, np.float32(0.01), np.float32(1.0))
     assert_array_equal(weights != 0.0, [True, True, False])
     assert_array_equal(first != 0.0, [True, True, False])
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "logistic"])
+@pytest.mark.parametrize("hidden", [(), (5,), (4, 3)])
+def test_tangents_and_jacobians_are_derivatives_of_the_outputs(rng, activation, hidden):
+    target = make(rng, activation=activation, hidden=hidden)
+    network, (X, *_) = target.network, target.data
+    theta = target.sample_initial(rng, 2)
+    directions = rng.standard_normal((2, network.n_weights))
+    step = np.zeros_like(theta)
+    step[:, : network.n_weights] = 1e-6 * directions
+    difference = (network.outputs(theta + step, X) - network.outputs(theta - step, X)) / 2e-6
+    outputs, slopes = network.tangents(theta, directions, X)
+    assert_allclose(outputs, network.outputs(theta, X), atol=1e-12)
+    assert_allclose(slopes, difference, atol=1e-7)
+    for k in range(2):
+        jacobian = network.jacobian(theta[0], X, k)
+        assert_allclose(jacobian @ directions[0], slopes[0, :, k], atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [6, 60])
+def test_null_space_tangent_is_the_prior_regressed_on_the_rows_twice(rng, n):
+    target = make(rng, n=n, hidden=(4,), prior=Normal(2.0))  # whose precisions are known
+    theta, d = target.sample_initial(rng, 1)[0], target.network.n_weights
+    X, _, weights = target.data
+    prior = np.diag(target.initial_precision)
+    curvature = 0.0
+    for k in range(2):
+        jacobian = target.network.jacobian(theta, X, k)
+        noise = np.exp(theta[target.n_weights + k])
+        curvature = curvature + jacobian.T @ (weights[:, None] * jacobian) / noise
+    left = np.linalg.solve(prior + curvature, prior)
+    found = null_space_tangent(target, theta, np.random.default_rng(0))
+    twin = np.random.default_rng(0)
+    target.resample(theta, twin)
+    draw = twin.standard_normal(d) / np.sqrt(target.initial_precision)
+    assert_allclose(found, left @ left @ draw, atol=1e-8)

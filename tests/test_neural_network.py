@@ -1,5 +1,6 @@
 """The estimators that are neural networks."""
 
+import pickle
 import re
 import warnings
 from functools import partial
@@ -97,20 +98,27 @@ def test_units_do_not_matter(Estimator, engine):
 # Predictions are mixtures over the particles.
 
 
-def test_a_regression_is_a_mixture_of_normals():
+@pytest.mark.parametrize("null_space", [0, 2.0])
+def test_a_regression_is_a_mixture_of_normals(null_space):
     X, y = data(BayesianMLPRegressor)
-    reg = network(BayesianMLPRegressor, "ksd-mcmc").fit(X, y)
+    reg = network(BayesianMLPRegressor, "ksd-mcmc", null_space=null_space).fit(X, y)
     means, log_variances = reg._heads(X, reg.posterior_.particles)
     variances = np.exp(log_variances)
+    if null_space:
+        particles, scaling = reg.posterior_.particles, reg._scaling
+        features = scaling.features(X, np.float32)
+        _, slopes = reg._network.tangents(particles, reg._tangents, features)
+        variances = variances + np.square(scaling.y_scale * slopes[:, :, 0]).T
     weights = reg.posterior_.weights
     mean, std = reg.predict(X, return_std=True)
-    assert_allclose(mean, means @ weights)
-    assert_allclose(std**2, (means**2 + variances) @ weights - mean**2, rtol=1e-6)
+    rounding = 1e-5 if null_space else 1e-9  # of outputs in float32
+    assert_allclose(mean, means @ weights, rtol=max(rounding, 1e-7), atol=rounding)
+    assert_allclose(std**2, (means**2 + variances) @ weights - mean**2, rtol=10 * rounding + 1e-6)
     density = logsumexp(norm.logpdf(y[:, None], means, np.sqrt(variances)), axis=1, b=weights)
-    assert_allclose(reg.log_predictive(X, y), density)
+    assert_allclose(reg.log_predictive(X, y), density, rtol=1e-7 + rounding, atol=10 * rounding)
     low, high = reg.predict_interval(X, 0.9).T
     cdf = norm.cdf(np.stack([low, high])[:, :, None], means, np.sqrt(variances)) @ weights
-    assert_allclose(cdf, np.broadcast_to([[0.05], [0.95]], cdf.shape), atol=1e-9)
+    assert_allclose(cdf, np.broadcast_to([[0.05], [0.95]], cdf.shape), atol=rounding)
     parts = reg.predict_uncertainty(X)
     assert_allclose(parts.total, std**2, rtol=1e-9)
     assert reg.sample_predictive(X, 5, random_state=0).shape == (60, 5)
@@ -811,3 +819,41 @@ def test_a_line_of_progress_says_what_is_left_once_it_is_known(capsys, monkeypat
         lines(iteration, 5, None, {"stage": stage, "last_stage": stage == "MCMC"})
     ends = [line.split(" of 5, ")[1] for line in capsys.readouterr().out.splitlines()]
     assert ends == ["90.0 s", "91.0 s", "100.0 s", "103.0 s, about 3 s left", "106.0 s"]
+
+
+@pytest.mark.parametrize("noise", ["normal", "student-t", "heteroscedastic"])
+def test_null_space_opens_intervals_away_from_the_rows(rng, noise):
+    X = np.concatenate([rng.uniform(-3, -1, 40), rng.uniform(1, 3, 40)])[:, None]
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=80)
+    options = {"n_networks": 4, "max_iter": 200, "noise": noise, "random_state": 0}
+    reg = BayesianMLPRegressor((16, 16), **options).fit(X, y)
+    without = BayesianMLPRegressor((16, 16), null_space=0, **options).fit(X, y)
+    assert_array_equal(reg.posterior_.particles, without.posterior_.particles)
+
+    def width(model, X):
+        return np.diff(model.predict_interval(X)).mean()
+
+    outside = np.array([[-7.0], [7.0]])
+    assert width(reg, X) < 1.5 * width(without, X)
+    assert width(reg, outside) > 1.2 * width(without, outside)
+    assert_allclose(reg.predict(outside), without.predict(outside), rtol=1e-4)
+    # Draws, and the parts of the variance, are of the same mixture.
+    parts, draws = reg.predict_uncertainty(outside), reg.sample_mean(outside, 20_000, 0)
+    assert_allclose(draws.var(axis=1), parts.epistemic, rtol=0.15)
+    noises = without.predict_uncertainty(outside).aleatoric
+    assert_allclose(parts.aleatoric, noises, rtol=1e-4)
+    transformed = predictive(reg, outside)
+    quantiles = np.quantile(reg.sample_predictive(outside, 20_000, 0), [0.25, 0.75], axis=1).T
+    tolerance = 0.1 * np.diff(quantiles).max()
+    assert_allclose(transformed.interval(0.5), quantiles, atol=tolerance)
+
+
+def test_null_space_ends_with_a_stream(rng):
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    reg = BayesianMLPRegressor((4,), n_networks=2, max_iter=20, random_state=0).fit(X, y)
+    before = pickle.loads(pickle.dumps(reg))
+    assert_array_equal(before.predict_interval(X), reg.predict_interval(X))
+    reg.partial_fit(X, y)
+    reg.set_params(null_space=0)
+    assert_array_equal(reg.predict(X), reg._moments(X)[0])
+    assert reg._tangents is None

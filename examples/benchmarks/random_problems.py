@@ -16,9 +16,10 @@ deviations, the ratio of standard deviations is outside 0.85 to 1.18, or a 5, 50
 off by more than 0.2 standard deviations. Where a prior has at most four degrees of freedom only the
 quantiles count, in units of the interquartile range / 1.35. A thousand exact draws do not always
 meet that in hundreds of coordinates, nor far out in heavy tails: the table's row ``exact draws``
-says how often. ``beyond noise`` counts those silent misses where quantiles also lie more than four
-standard errors from the truth, of as many draws as the posterior has points (100 to 2000) and of
-the truth's own; and means more than four of a thousand draws.
+says how often. ``beyond noise`` counts those silent misses whose
+deviation is significant too: above four standard errors, of as many independent draws as the
+posterior has points for a quantile, and of a thousand for a mean or a standard deviation, whose own
+error grows with the kurtosis. The error of the truth is added to each.
 
 Truths and fits are files in a folder; a run leaves out what is there, so that it can be stopped at
 any time.
@@ -424,12 +425,14 @@ def compare(posterior, truth):
     quarter = quantiles_of(truth, np.array([0.25, 0.75]))
     found, expected = posterior.quantile(LEVELS), quantiles_of(truth, LEVELS)
     reached = [np.interp(q, g, GRID) for q, g in zip(found.T, truth["grid"].T, strict=True)]
+    fourth = ((truth["grid"] - truth["mean"]) / truth["sd"]) ** 4
     return {
         "mean": (posterior.mean() - truth["mean"]) / truth["sd"],
         "sd": posterior.std() / truth["sd"],
         "quantiles": (found - expected) / truth["sd"],
         "robust": (found - expected) * 1.35 / np.diff(quarter, axis=0),
         "levels": np.transpose(reached) - LEVELS[:, None],
+        "kurtosis": np.trapezoid(fourth, GRID, axis=0) + GRID[0] * (fourth[0] + fourth[-1]),
     }
 
 
@@ -443,7 +446,9 @@ def judge(fit, ess, noise=False):
         share = np.sqrt(1 / fit["points"] + 1 / ess)
         spread = np.sqrt(LEVELS * (1 - LEVELS))[:, None] * share
         off &= np.abs(levels) > STANDARD_ERRORS * spread
-        wrong_mean &= np.abs(error) > STANDARD_ERRORS * np.sqrt(1 / 1000 + 1 / ess)
+        certain = STANDARD_ERRORS * np.sqrt(1 / 1000 + 1 / ess)
+        wrong_mean &= np.abs(error) > certain
+        wrong_sd &= np.abs(np.log(ratio)) > certain * np.sqrt((np.array(fit["kurtosis"]) - 1) / 4)
     words = [
         f"{label} {worst:+.2f}"
         for label, bad, worst in (

@@ -197,7 +197,8 @@ class _BayesianMLP(BayesianEstimator):
 
     def _learn(self, target, scaling, given):
         """Train the networks, run the second stage, and set the attributes that follow."""
-        return self._infer(target, None, *given, _network=target.network, _scaling=scaling)
+        fitted = {"_network": target.network, "_scaling": scaling, "_tangents": None}
+        return self._infer(target, None, *given, **fitted)
 
     def _earlier(self, target, bijection):
         if not (self.warm_start and hasattr(self, "posterior_")):
@@ -254,6 +255,7 @@ class _BayesianMLP(BayesianEstimator):
             _networks=_without_rows(kept.states),
             _network=target.network,
             _scaling=scaling,
+            _tangents=None,
             _stream_weight=weight,
             _stream_noise=noise,
         )

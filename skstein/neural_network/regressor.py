@@ -7,14 +7,18 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin
+from sklearn.utils.validation import check_is_fitted
 
 from .._columns import drop_weightless
-from .._prediction import BayesianRegressorMixin
+from .._parallel import make_map, one_thread
+from .._prediction import BayesianRegressorMixin, without_overflow
+from .._random import as_generator
 from .._validation import (
     HasMethods,
     Interval,
     StrOptions,
     about,
+    check_count,
     check_magnitude,
     check_sample_weight,
     validated,
@@ -23,7 +27,12 @@ from .._warnings import warn
 from ..noise import NOISES, NormalNoise, noise_to_fit, resolve_noise
 from ..outcomes import Normal
 from ..priors import InverseGamma
+from ..targets.null_space import affordable, null_space_tangent
 from .base import _BayesianMLP
+
+# Standard normal nodes and their probabilities, for distances along a tangent.
+_NODES, _SHARES = np.polynomial.hermite_e.hermegauss(8)
+_SHARES = _SHARES / _SHARES.sum()
 
 
 @dataclass(eq=False, repr=False)
@@ -70,6 +79,13 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     noise_shape, noise_scale : float, default=None
         Of normal noise alone: shape and scale of the inverse gamma prior of the noise variance, the
         scale in squared units of the (standardised) outcome; 1 and 0.01 where they are None.
+    null_space : float, default=0.5
+        How much predictions have of what the rows leave undetermined around each network, which
+        chains are too slow to find: the prior's uncertainty about directions of the weights along
+        which its outputs on the training rows do not change. It opens intervals between and beyond
+        the data. The unit is the prior's standard deviation; 0 for nothing. It is left out by
+        `partial_fit`, with ``subspace="curve"``, and where it would take more than a second for
+        each particle, as with 4000 weights and as many rows.
     batch_size : int, "auto" or None, default="auto"
         Rows of a step: 32 below 3000 rows, else 100, for "auto"; all rows for None. On all rows,
         weights equal repetition, and the order of rows does not matter, to the last bit.
@@ -108,6 +124,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         Particles: the weights of a network, layer by layer, and the logarithms of its noise
         variances, all for the standardised data. Of Student t noise these are its squared scales,
         and unknown degrees of freedom follow, as the logarithm of what they have beyond 2, over 15.
+        What ``null_space`` adds is in predictions alone.
     inference_ : engine instance
         The engine that was run last.
     n_iter_ : int
@@ -157,9 +174,11 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         "noise": [StrOptions(set(NOISES)), HasMethods("outcome")],
         "noise_shape": [None, Interval(Real, 0, None, closed="neither")],
         "noise_scale": [None, Interval(Real, 0, None, closed="neither")],
+        "null_space": [Interval(Real, 0, None, closed="left")],
     }
 
     _noise = NormalNoise()  # that was fitted
+    _tangents = None
 
     hidden_layer_sizes: Any = (16, 16, 16, 16)
     _: KW_ONLY
@@ -168,6 +187,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     noise: Any = "normal"
     noise_shape: float | None = None
     noise_scale: float | None = None
+    null_space: float = 0.5
     learning_rate_init: float = 0.01
 
     @property
@@ -224,6 +244,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             )
         target = self._make_target(X, y, weights, scaling)
         self._learn(target, scaling, given)
+        self._tangents = self._find_tangents(target)
         self._stream_weight = float(weights.sum())
         noise = self.posterior_.mean()[target.n_weights :]
         self._stream_noise = np.exp(noise) if target.n_noise else None
@@ -312,9 +333,82 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         scale = 0.01 if self.noise_scale is None else self.noise_scale
         return Normal(InverseGamma(shape, scale))
 
+    def _find_tangents(self, target):
+        """One for every particle, shape (m, n_weights), or None."""
+        if self.null_space == 0 or self.subspace is not None or not affordable(target):
+            return None
+        particles = self.posterior_.particles
+        seed = as_generator(self.random_state).integers(2**32, size=4)
+        generators = np.random.default_rng(seed).spawn(len(particles))
+        with one_thread():
+            found = make_map(self.n_jobs)(
+                partial(null_space_tangent, target), particles, generators
+            )
+            return (self.null_space * np.stack(list(found))).astype(self.dtype)
+
     def _heads(self, X, theta):
+        return self._in_units(theta, self._outputs(X, theta))
+
+    # With tangents a particle's outcome is a mixture over how far its weights have moved.
+
+    def _row_spreads(self, X):
+        """Yield (rows, heads, spread, weights), the spread of the locations by the tangents."""
+        check_is_fitted(self)
+        theta, weights = self.posterior_.particles, self.posterior_.weights
+
+        def function(X):
+            features = self._scaling.features(X, self._network.dtype)
+            outputs, slopes = self._network.tangents(theta, self._tangents, features)
+            spread = np.moveaxis(slopes[..., : self._n_outputs] * self._scaling.y_scale, 0, 2)
+            return self._in_units(theta, outputs), spread[:, 0] if self._n_outputs == 1 else spread
+
+        for rows, (heads, spread) in self._by_rows(X, len(theta), function):
+            yield rows, heads, spread, weights
+
+    def _row_heads(self, X, theta=None):
+        if theta is not None or self._tangents is None:
+            yield from super()._row_heads(X, theta)
+            return
+        for rows, heads, spread, weights in self._row_spreads(X):
+            yield rows, self._outcome.widened(heads, spread), weights
+
+    def _drawn_heads(self, X, n_samples, random_state):
+        if self._tangents is None:
+            yield from super()._drawn_heads(X, n_samples, random_state)
+            return
+        check_is_fitted(self)
+        n_samples, rng = check_count(n_samples, "n_samples"), as_generator(random_state)
+        chosen = rng.choice(len(self.posterior_), n_samples, p=self.posterior_.weights)
+        moved = rng.standard_normal(n_samples)
+        for rows, heads, spread, _ in self._row_spreads(X):
+            heads = [head[..., chosen] for head in heads]
+            heads[0] = heads[0] + moved * spread[..., chosen]
+            yield rows, heads, None
+
+    def _row_noises(self, X):
+        if self._tangents is None:
+            yield from super()._row_noises(X)
+            return
+        for rows, heads, spread, weights in self._row_spreads(X):
+            shape = (*spread.shape[:-1], -1)
+            heads = [np.repeat(head, len(_NODES), axis=-1) for head in heads]
+            heads[0] = heads[0] + (spread[..., None] * _NODES).reshape(shape)
+            yield rows, heads, np.outer(weights, _SHARES).ravel()
+
+    def _moments(self, X):
+        if self._tangents is None:
+            return super()._moments(X)
+        moments = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _, heads, spread, weights in self._row_spreads(X):
+                mean, between, noise = np.moveaxis(self._outcome.moments(heads, weights), 1, 0)
+                moments.append(np.stack([mean, between + spread**2 @ weights, noise], axis=1))
+        return np.moveaxis(without_overflow(moments), 1, 0)
+
+    def _in_units(self, theta, outputs):
+        """Heads in units of y, with the particles behind."""
         outcome, scaling = self._outcome, self._scaling
-        heads = self._network.heads(outcome, theta[:, None], self._outputs(X, theta))
+        heads = self._network.heads(outcome, theta[:, None], outputs)
         units = outcome.predictors_rescaled(scaling.y_center, scaling.y_scale)
         units = [*units, *((1.0, shift) for shift in outcome.rescaled_by(scaling.y_scale))]
         heads = [

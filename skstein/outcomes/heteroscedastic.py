@@ -52,6 +52,10 @@ class Heteroscedastic(LocationScale):
     def _of_one_scale(self, eta):
         return [eta[0], 2.0 * np.asarray(eta[1]), *eta[2:]]
 
+    def widened(self, eta, spread):
+        location, log_square, *shape = super().widened(self._of_one_scale(eta), spread)
+        return [location, 0.5 * log_square, *shape]
+
     def log_density(self, eta, y):
         return self.outcome.log_density(self._of_one_scale(eta), y)
 

@@ -33,6 +33,13 @@ class LocationScale(NumericOutcome):
         shape = np.zeros(self.n_predictors + len(self.extra) - 2)
         return np.array([mean, np.log(variance) if variance > 0.0 else 0.0, *shape])
 
+    def widened(self, eta, spread):
+        """Heads of the outcome whose location has a normal error of this standard deviation.
+
+        Approximate for a Student t outcome, whose degrees of freedom stay as they are.
+        """
+        return [eta[0], np.log(np.exp(eta[1]) + np.square(spread)), *eta[2:]]
+
     def expected(self, eta):
         return eta[0]
 

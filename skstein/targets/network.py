@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from scipy.special import expit
 
 from .. import _jit
 
@@ -48,6 +49,75 @@ class Network:
         weights, X = theta[:, : self.n_weights], _jit.mlp.aligned(X, self.dtype)
         sizes, activation = np.array(self.sizes), _jit.mlp.ACTIVATIONS[self.activation]
         return _jit.mlp.outputs(weights, X, sizes, activation).astype(float)
+
+    def tangents(self, theta, directions, X):
+        """Outputs, and their derivatives when the weights move in given directions.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (m, dim)
+        directions : ndarray of shape (m, n_weights)
+            One for each network.
+        X : ndarray of shape (n, p)
+
+        Returns
+        -------
+        outputs, slopes : ndarray of shape (m, n, n_outputs), in float64
+        """
+        inputs, slopes = X.astype(self.dtype), None
+        both = (self._layers_of(part.astype(self.dtype)) for part in (theta, directions))
+        layers = zip(*both, strict=True)
+        for layer, ((weights, bias), (way, way_of_bias)) in enumerate(layers):
+            moved = inputs @ way + way_of_bias
+            slopes = moved if slopes is None else slopes @ weights + moved
+            inputs = inputs @ weights + bias
+            if layer < len(self.sizes) - 2:
+                inputs = self._activated(inputs)
+                slopes *= self._steepness(inputs)
+        return inputs.astype(float), slopes.astype(float)
+
+    def jacobian(self, theta, X, output):
+        """Derivatives of one output by the weights of one network, of shape (n, n_weights)."""
+        inputs, layers = [X.astype(float)], self._layers_of(theta[None].astype(float))
+        for weights, bias in layers[:-1]:
+            inputs.append(self._activated(inputs[-1] @ weights[0] + bias[0]))
+        jacobian, slopes = np.empty((len(X), self.n_weights)), np.zeros((len(X), self.sizes[-1]))
+        slopes[:, output] = 1.0
+        for layer in range(len(layers) - 1, -1, -1):
+            first, fan_in, fan_out = self.layers[layer]
+            end, rows, columns = first + fan_in * fan_out, inputs[layer], slopes
+            if layer == len(layers) - 1:
+                rows, columns = columns, rows
+            products = rows[:, :, None] * columns[:, None, :]
+            jacobian[:, first:end] = products.reshape(len(X), -1)
+            jacobian[:, end : end + fan_out] = slopes
+            if layer > 0:
+                slopes = slopes @ layers[layer][0][0].T * self._steepness(inputs[layer])
+        return jacobian
+
+    def _layers_of(self, theta):
+        """(weights (m, fan_in, fan_out), biases (m, 1, fan_out)) of every layer."""
+        layers = []
+        for first, fan_in, fan_out in self.layers:
+            end = first + fan_in * fan_out
+            weights = theta[:, first:end]
+            if len(layers) == len(self.sizes) - 2:
+                weights = weights.reshape(-1, fan_out, fan_in).swapaxes(1, 2)
+            else:
+                weights = weights.reshape(-1, fan_in, fan_out)
+            layers.append((weights, theta[:, None, end : end + fan_out]))
+        return layers
+
+    def _activated(self, values):
+        if self.activation == "relu":
+            return np.maximum(values, 0.0)
+        return np.tanh(values) if self.activation == "tanh" else expit(values)
+
+    def _steepness(self, values):
+        """Derivative of the activation where it has these values."""
+        if self.activation == "relu":
+            return values > 0.0
+        return 1.0 - values**2 if self.activation == "tanh" else values * (1.0 - values)
 
     def heads(self, outcome, theta, outputs):
         """Heads of a numeric outcome, each with the axis of several outcomes behind.

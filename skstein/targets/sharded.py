@@ -45,14 +45,6 @@ def _take(shard, rows):
     return shard.with_rows(*shard.rows_at(rows))
 
 
-def _rows_at(shard, rows):
-    return shard.rows_at(rows)
-
-
-def _pointwise(shard, theta):
-    return shard.pointwise_log_likelihood(theta)
-
-
 def _added(parts):
     """Sums over shards of what each gives: arrays or numbers, or a tuple of these and None."""
     if isinstance(parts[0], tuple):
@@ -95,7 +87,7 @@ class ShardedRegression(RegressionTarget):
         shards, each = self._few(rows)
         if multiplier is None:
             return copy.copy(self)._over(shards.derive(_take, each=each), [len(i) for i in each])
-        parts = zip(*shards.map(_rows_at, each=each), strict=True)
+        parts = zip(*shards.map(_call, "rows_at", each=each), strict=True)
         designs, y, weights, offset = (list(part) for part in parts)
         here = object.__new__(RegressionTarget)
         away = ("_shards", "_sizes", "in_shards")
@@ -123,7 +115,7 @@ class ShardedRegression(RegressionTarget):
         return np.concatenate(self._shards.map(function, theta), axis=-1)
 
     def pointwise_log_likelihood(self, theta):
-        return self.of_rows(_pointwise, theta)
+        return self.of_rows(RegressionTarget.pointwise_log_likelihood, theta)
 
 
 class ShardedLinear(ShardedRegression, LinearTarget):

@@ -13,9 +13,10 @@ KSD does not see modes that no sample visited. It does not test convergence: loo
 """
 
 from .balanced import balanced_thin
+from .budgets import PowerBudget
 from .chains import stack_draws
 from .kernel import stein_kernel_thin
-from .online import OnlineKSDThinner, PowerBudget
+from .online import OnlineKSDThinner
 from .subsets import backward_thin, stein_thin, stein_weights
 
 __all__ = [

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _jit
 from .._validation import check_count
+from .budgets import finite_value, floor_of, slack_of
 from .chains import interleaved, read_chains
 from .coordinates import SteinCoordinates
 from .moments import StreamMoments
@@ -32,39 +33,6 @@ from .subsets import simplex_weights
 _PIECE = 100  # draws passed on at a time, and between two records of the path at first
 _PART = 10_000  # draws of all chains copied at a time
 _LONGEST_PATH = 1000
-_BUDGETS = {
-    "linear": lambda t: 0.5 * t,
-    "sqrt": lambda t: math.sqrt(t * math.log(t)),
-}
-
-
-@dataclass(frozen=True)
-class PowerBudget:
-    """The floor ``f(t) = sqrt(t^alpha log t) / 2`` of the paper's comparison of growth rates.
-
-    Parameters
-    ----------
-    alpha : float
-        1 to below 2; the paper found 1.8 best on a mixture of two normals. In place of 2, use
-        ``budget="linear"``.
-
-    References
-    ----------
-    Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein
-    discrepancy", figure 20.
-
-    Examples
-    --------
-    >>> from skstein.thinning import OnlineKSDThinner, PowerBudget
-    >>> round(PowerBudget(1.8)(1000), 1)
-    658.6
-    >>> thinner = OnlineKSDThinner(budget=PowerBudget(1.8))
-    """
-
-    alpha: float
-
-    def __call__(self, t):
-        return 0.5 * math.sqrt(t**self.alpha * math.log(t))
 
 
 @dataclass(eq=False, repr=False)
@@ -264,9 +232,9 @@ class OnlineKSDThinner(BaseEstimator):
         counts, theirs = self._dictionary.counts, other._dictionary.counts
         steps = int(counts[_jit.thinning.STEPS] + theirs[_jit.thinning.STEPS])
         entered = counts[_jit.thinning.ENTERED] + theirs[_jit.thinning.ENTERED]
-        floor = _floor(self.budget)
+        floor = floor_of(self.budget)
         check_count(self.n_points, "n_points")
-        left = self.n_points if floor is None else math.ceil(_finite("budget", floor, steps))
+        left = self.n_points if floor is None else math.ceil(finite_value("budget", floor, steps))
         self._moments.merge(other._moments)
         union = _jit.thinning.resized(self._dictionary, self._size + other._size)
         _jit.thinning.extend(
@@ -371,12 +339,12 @@ class OnlineKSDThinner(BaseEstimator):
     def _start(self, dim, samples, automatic):
         check_count(self.n_points, "n_points")
         check_count(self.candidates, "candidates")
-        _slack(self.eps, _floor(self.budget))
+        slack_of(self.eps, floor_of(self.budget))
         if not (isinstance(self.spread, numbers.Real) and 0.0 <= self.spread < math.inf):
             raise ValueError(f"spread must be a number >= 0, got {self.spread!r}.")
         if self.weights not in ("uniform", "stein"):
             raise ValueError(f'weights must be "uniform" or "stein", got {self.weights!r}.')
-        if self.recalibrate and _floor(self.budget) is None and self.n_points < 2 * dim:
+        if self.recalibrate and floor_of(self.budget) is None and self.n_points < 2 * dim:
             raise ValueError(
                 f"recalibrate=True needs n_points of at least {2 * dim}, twice the dimension, got "
                 f"{self.n_points}."
@@ -396,7 +364,7 @@ class OnlineKSDThinner(BaseEstimator):
 
     def _resize(self):
         """Give the dictionary the room that the parameters, perhaps changed, ask for."""
-        if _floor(self.budget) is not None:
+        if floor_of(self.budget) is not None:
             return
         check_count(self.n_points, "n_points")
         if len(self._dictionary.row_sums) != self.n_points:
@@ -432,20 +400,20 @@ class OnlineKSDThinner(BaseEstimator):
     def _pass(self, samples, scores, index):
         draws = self._coordinates.samples(samples), self._coordinates.scores(scores), index
         kernel = self._coordinates.kernel
-        floor = _floor(self.budget)
+        floor = floor_of(self.budget)
         if floor is None:
             _jit.thinning.thin_capped(
                 self._dictionary, *draws, self.n_points, self.candidates, kernel
             )
             return
-        slack = _slack(self.eps, floor)
+        slack = slack_of(self.eps, floor)
         counts = self._dictionary.counts
         groups = (counts[_jit.thinning.GROUP] + len(samples)) // self.candidates
         steps = range(
             int(counts[_jit.thinning.STEPS]) + 1, int(counts[_jit.thinning.STEPS]) + 1 + groups
         )
-        floors = np.ceil([_finite("budget", floor, t) for t in steps])
-        slacks = [_finite("eps", slack, t) for t in steps]
+        floors = np.ceil([finite_value("budget", floor, t) for t in steps])
+        slacks = [finite_value("eps", slack, t) for t in steps]
         capacity = len(self._dictionary.row_sums)
         if self._size + groups > capacity:
             larger = max(2 * capacity, self._size + groups)
@@ -536,37 +504,3 @@ def _finite_draws(samples, scores):
     with np.errstate(over="ignore", invalid="ignore"):
         # Squares, so that a number too large for the kernel counts as infinite.
         return np.isfinite(sum(np.einsum("ctk,ctk->ct", a, a) for a in (samples, scores)))
-
-
-def _floor(budget):
-    """Floor f(t) of the number of points, None for the hard cap."""
-    if isinstance(budget, str):
-        if budget == "cap":
-            return None
-        if budget in _BUDGETS:
-            return _BUDGETS[budget]
-    elif callable(budget):
-        return budget
-    elif isinstance(budget, numbers.Real) and 1 <= budget < math.inf:
-        return lambda t: budget
-    raise ValueError(
-        f'budget must be "cap", "linear", "sqrt", a number >= 1 or a callable, got {budget!r}.'
-    )
-
-
-def _slack(eps, floor):
-    """The allowed rise eps(t) of the squared KSD."""
-    if callable(eps):
-        return eps
-    if isinstance(eps, str) and eps == "decaying":
-        return lambda t: math.log(t) / max(floor(t), 1.0) ** 2
-    if isinstance(eps, numbers.Real) and 0 <= eps < math.inf:
-        return lambda t: eps
-    raise ValueError(f'eps must be a number >= 0, "decaying" or a callable, got {eps!r}.')
-
-
-def _finite(name, function, t):
-    value = float(function(t))
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{name} must give finite numbers >= 0, got {value} at t = {t}.")
-    return value

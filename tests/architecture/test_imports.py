@@ -213,14 +213,21 @@ ROWS = {
     # It knows neither fits nor posteriors, so that whatever scores predictions may know it.
     "skstein.predictive": (
         "sklearn.compose",
-        "sklearn.config_context",
         "sklearn.frozen",
         "sklearn.model_selection",
         "sklearn.pipeline",
         "sklearn.utils",
+        "skstein._prediction",
+        "skstein._predictive_distribution",
+        "skstein._transformed_outcome",
+    ),
+    "skstein._predictive_distribution": ("skstein._validation",),
+    "skstein._transformed_outcome": (
+        "sklearn.config_context",
+        "sklearn.utils",
         "skstein._blocks",
         "skstein._crps",
-        "skstein._prediction",
+        "skstein._predictive_distribution",
         "skstein._quantiles",
         "skstein._validation",
     ),
