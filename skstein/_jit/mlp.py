@@ -111,10 +111,11 @@ def loss_and_gradient(weights, data, rows, network, precision):
 def _distinct(network):
     """A network without ``df`` unless its likelihood is "location-scale".
 
-    Then routines are compiled for the likelihoods in use: that one takes as long as all others.
+    None has a type of its own, so routines are compiled with the likelihoods that are in use.
     """
     sizes, activation, likelihood, df = network
-    return sizes, activation, likelihood, df if likelihood == 3 else None
+    scaled = likelihood == LIKELIHOODS["location-scale"]
+    return sizes, activation, likelihood, df if scaled else None
 
 
 def train(state, data, order, batch_size, n_epochs, network, learning_rate, n_steps, prior, rng):
