@@ -20,7 +20,7 @@ from scipy.stats import norm
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.linear_model import BayesianRidge, LogisticRegression
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import accuracy_score, log_loss, r2_score
 from sklearn.model_selection import (
     KFold,
     StratifiedKFold,
@@ -31,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from skstein import BayesianLinearRegression, BayesianLogisticRegression
-from skstein.metrics import expected_calibration_error, negative_log_predictive
+from skstein.metrics import expected_calibration_error
 from skstein.priors import Normal
 
 # Colours of Okabe & Ito, which colour-blind readers can tell apart.
@@ -89,13 +89,13 @@ def warm_up():
 
 
 def out_of_sample(model, X, y):
-    """Accuracy or R2, negative log predictive, and calibration error, by cross-validation."""
+    """Accuracy or R2, log loss, and calibration error, by cross-validation."""
     if is_classifier(model):
         folds = StratifiedKFold(5, shuffle=True, random_state=0)
         proba = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
         return (
             accuracy_score(y, proba.argmax(axis=1)),
-            negative_log_predictive(y, proba),
+            log_loss(y, proba),
             expected_calibration_error(y, proba),
         )
     mean, std = np.empty((2, len(y)))
@@ -201,7 +201,7 @@ def draw_calibration(axes, labels, proba, n_bins=5):
             for weight in (confidence, right, np.ones_like(values))
         )
         left_out = (hits.sum(axis=0) - hits) / (count.sum(axis=0) - count)
-        loss = negative_log_predictive(labels.ravel(), values.ravel())
+        loss = log_loss(labels.ravel(), values.ravel())
         axes.errorbar(
             total.sum(axis=0) / count.sum(axis=0),
             hits.sum(axis=0) / count.sum(axis=0),

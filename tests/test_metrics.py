@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import cdist
-from sklearn.metrics import log_loss
 
 from skstein.kernels import IMQ, RBF, Linear
 from skstein.metrics import (
@@ -18,7 +17,6 @@ from skstein.metrics import (
     ksd,
     mmd,
     mmd_gaussian_mixture,
-    negative_log_predictive,
     normalized_ksd,
     total_variation,
 )
@@ -312,22 +310,6 @@ def test_calibration_error_in_closed_form(rng):
     assert expected_calibration_error(rng.uniform(size=p.size) < p, p) < 0.01
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_negative_log_predictive_is_the_log_loss(n_classes, rng):
-    proba = rng.dirichlet(np.ones(n_classes), size=50)
-    codes = rng.permutation(np.arange(50) % n_classes)
-    truth = -np.mean(np.log(proba[np.arange(50), codes]))
-    assert negative_log_predictive(codes, proba) == pytest.approx(truth)
-    assert log_loss(codes, proba) == pytest.approx(truth)
-    # Columns follow the given labels, which need not be sorted nor all occur.
-    labels = ["z", "a", "k"][:n_classes]
-    first = negative_log_predictive(["z"] * 50, proba, labels=labels)
-    assert first == pytest.approx(-np.log(proba[:, 0]).mean())
-    if n_classes == 2:
-        assert negative_log_predictive(codes, proba[:, 1]) == pytest.approx(truth)
-
-
-@pytest.mark.parametrize("metric", [expected_calibration_error, negative_log_predictive])
 @pytest.mark.parametrize(
     "y_true, y_prob, labels, message",
     [
@@ -341,9 +323,9 @@ def test_negative_log_predictive_is_the_log_loss(n_classes, rng):
         ([0, 0], [0.5, 0.4], [0, 0], "labels must be distinct"),
     ],
 )
-def test_bad_predictions_are_named(metric, y_true, y_prob, labels, message):
+def test_bad_predictions_are_named(y_true, y_prob, labels, message):
     with pytest.raises(ValueError, match=message):
-        metric(y_true, y_prob, labels=labels)
+        expected_calibration_error(y_true, y_prob, labels=labels)
 
 
 def test_bad_bins_are_named():

@@ -14,7 +14,6 @@ from skstein.metrics import (
     expected_calibration_error,
     interval_coverage,
     interval_score,
-    negative_log_predictive,
 )
 from skstein.outcomes import Normal, NumericOutcome
 
@@ -174,7 +173,6 @@ SCORES = {
     "interval": lambda y, **options: interval_score(y, np.outer(PROBA, [1.0, 2.0]), **options),
     "coverage": lambda y, **options: interval_coverage(y, np.outer(PROBA, [1.0, 1.5]), **options),
     "calibration": lambda y, **options: expected_calibration_error(y, PROBA, **options),
-    "log": lambda y, **options: negative_log_predictive(y, PROBA, labels=[0, 1], **options),
 }
 
 

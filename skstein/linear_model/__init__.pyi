@@ -1,5 +1,4 @@
 from .base import BayesianLinearModel as BayesianLinearModel
-from .base import _Scaling as _Scaling
 from .classifier import GeneralizedLinearClassifier as GeneralizedLinearClassifier
 from .gamma import BayesianGammaRegression as BayesianGammaRegression
 from .logistic import BayesianLogisticRegression as BayesianLogisticRegression
@@ -11,3 +10,4 @@ from .ordinal import BayesianOrdinalRegression as BayesianOrdinalRegression
 from .poisson import BayesianPoissonRegression as BayesianPoissonRegression
 from .probit import BayesianProbitRegression as BayesianProbitRegression
 from .regressor import GeneralizedLinearRegressor as GeneralizedLinearRegressor
+from .scaling import _Scaling as _Scaling

@@ -12,7 +12,6 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from .. import shards, targets
 from .._columns import canonical, constant_columns, drop_weightless, location_and_scale
@@ -34,37 +33,11 @@ from ..priors import (
 )
 from ._knowledge import half_scale, informed, signs_of, with_signs
 from .offset import check_offset, offset_column, split
+from .scaling import _Scaling
 
 # Rows per coordinate for the start of a stream. With fewer, the scale of a skewed feature is a
 # matter of luck, and with it the prior, which applies on that scale.
 _FIRST_ROWS = 10
-
-
-@dataclass
-class _Scaling:
-    """``(X - center) / scale`` and ``(y - y_center) / y_scale``; None leaves features alone.
-
-    If the outcome is not standardised, the linear predictor is centred at ``y_center``.
-    """
-
-    fit_intercept: bool = True
-    center: np.ndarray | None = None
-    scale: np.ndarray | None = None
-    y_center: float = 0.0
-    y_scale: float = 1.0
-    offset_column: int | None = None  # of X, which is then not a feature
-    offset_given: bool = False  # beside X
-    half_scale: np.ndarray | None = None  # of coordinates that keep to one sign
-
-    @property
-    def standardize(self):
-        return self.scale is not None
-
-    def of_outcomes(self, outcome, y, offset):
-        """Outcomes as a target has them, and what is added to its predictor; None for nothing."""
-        if outcome.location_scale:
-            return (y - self.y_center) / self.y_scale, None
-        return y, offset + self.y_center if self.y_center or offset.any() else None
 
 
 def takes_further_rows(estimator):
@@ -219,7 +192,7 @@ class BayesianLinearModel(BayesianEstimator):
         target = self._with_factors(regression)
         if self._effects is not None:
             of_effects = resolve_deviation_prior(self.effects_prior)
-            factors = [factor for factor, _ in self._units(scaling)]
+            factors = [factor for factor, _ in scaling.units(self._outcome)]
             target = self._effects.target(target, table, scaling, of_effects, factors)
         target, to_original = informed(
             target,
@@ -394,49 +367,11 @@ class BayesianLinearModel(BayesianEstimator):
 
     def _reporting(self, scaling, dim):
         """The map from a target's coordinates to the reported ones, in original units."""
-        outcome = self._outcome
-        maps = [self._to_original_scale(scaling, *units) for units in self._units(scaling)]
-        origins, *matrices = map(list, zip(*maps, strict=True))
-        first, n_extra = sum(map(len, origins)), len(outcome.extra)
         shift, factor = np.zeros(dim), np.ones(dim)
         if self._effects is not None:
             shift, factor = self._effects.scales(dim)
-        shift[:first] = np.concatenate(origins)
-        shift[first : first + n_extra] = outcome.rescaled_by(scaling.y_scale)
-        both = [
-            sparse.block_diag([*parts, sparse.diags_array(rest[first:])], format="lil")
-            for parts, rest in zip(matrices, (factor, 1.0 / factor), strict=True)
-        ]
-        if outcome.constant is not None and scaling.center is not None:
-            # It returns what centring took from the predictor.
-            both[0][first + outcome.constant, :first] = scaling.center / scaling.scale
-            both[1][first + outcome.constant, :first] = -scaling.center
-        affine = targets.Affine(shift, *(part.tocsr() for part in both))
-        if outcome.reported is None:
-            return affine
-        within = targets.Within(outcome.reported, slice(first, first + n_extra))
-        return targets.Chain(within, affine)
-
-    def _to_original_scale(self, scaling, factor, shift):
-        """The map of one row (intercept, coefficients) to original units: offset, matrix, inverse.
-
-        With x' = (x - center) / scale and a predictor eta = factor eta' + shift, the coefficients
-        of x are those of x' times factor / scale, and the intercept returns what centring took.
-        """
-        p, first = len(self._features(scaling)), int(scaling.fit_intercept)
-        center = scaling.center
-        scale = np.ones(p) if scaling.scale is None else scaling.scale
-        offset = np.zeros(first + p)
-        matrix = sparse.lil_array((first + p, first + p))
-        inverse = sparse.lil_array((first + p, first + p))
-        matrix.setdiag(np.append(np.full(first, factor), factor / scale))
-        inverse.setdiag(np.append(np.full(first, 1.0 / factor), scale / factor))
-        if scaling.fit_intercept:
-            center = np.zeros(p) if center is None else center
-            offset[0] = shift
-            matrix[0, 1:] = -factor * center / scale
-            inverse[0, 1:] = center / factor
-        return offset, matrix, inverse
+        n_features = len(self._features(scaling))
+        return scaling.to_original(self._outcome, n_features, shift, factor)
 
     def _features(self, scaling, names=None):
         """Names of the features: the columns of X without an offset and groups."""
@@ -446,10 +381,6 @@ class BayesianLinearModel(BayesianEstimator):
         if self._effects is not None:
             return [names[j] for j in self._effects.common]
         return [name for j, name in enumerate(names) if j != scaling.offset_column]
-
-    def _units(self, scaling):
-        """The factor and the shift of each linear predictor, in original units."""
-        return self._outcome.predictors_rescaled(scaling.y_center, scaling.y_scale)
 
     def _unpack(self, theta):
         """Intercepts (m, k) and coefficients (m, k, p) of the k linear predictors."""

@@ -4,10 +4,9 @@ Points are measured against a target whose score is known (`ksd`, `normalized_ks
 sample that is trusted (`mmd`), or against a Gaussian mixture (`mmd_gaussian_mixture`).
 
 Probabilities are measured against what happened: `expected_calibration_error` asks whether
-predictions made with confidence c are right in a fraction c of the cases, and
-`negative_log_predictive` is the usual proper score, the log loss. They are measured against those
-of another posterior by `agreement` and `total_variation`, which show how much an approximation has
-changed a prediction.
+predictions made with confidence c are right in a fraction c of the cases; the usual proper score is
+`log_loss` of scikit-learn. They are measured against those of another posterior by `agreement` and
+`total_variation`, which show how much an approximation has changed a prediction.
 
 Distributions of numbers are measured against what happened by the proper scores `crps`,
 `crps_normal_mixture` and `interval_score`; look at `interval_coverage` beside them.
@@ -24,7 +23,6 @@ from .points import ksd, mmd, mmd_gaussian_mixture, normalized_ksd
 from .probabilities import (
     agreement,
     expected_calibration_error,
-    negative_log_predictive,
     total_variation,
 )
 from .scorers import (
@@ -60,7 +58,6 @@ __all__ = [
     "log_predictive_scorer",
     "mmd",
     "mmd_gaussian_mixture",
-    "negative_log_predictive",
     "normalized_ksd",
     "total_variation",
 ]

@@ -3,7 +3,6 @@
 import numbers
 
 import numpy as np
-from sklearn.metrics import log_loss
 
 from ._average import normalized
 
@@ -55,43 +54,6 @@ def expected_calibration_error(y_true, y_prob, n_bins=15, *, labels=None, sample
     right = proba.argmax(axis=1) == codes
     bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
     return float(np.abs(np.bincount(bins, weights=shares * (right - confidence))).sum())
-
-
-def negative_log_predictive(y_true, y_prob, *, labels=None, sample_weight=None):
-    """Mean of ``-log p(y_i)``, the predictive probability of what happened: the log loss.
-
-    Parameters
-    ----------
-    y_true : array of shape (n,)
-        Class labels.
-    y_prob : array of shape (n,) or (n, K)
-        Probability of the second of two classes, or of every class in the order of ``labels``.
-    labels : array of shape (K,), default=None
-        Class labels; by default the sorted values of ``y_true``.
-    sample_weight : array of shape (n,), default=None
-        Of the cases; equal by default.
-
-    Returns
-    -------
-    loss : float
-        In nats per case. A probability of 0 counts as the smallest number that scikit-learn's
-        `log_loss` tells from it.
-
-    Raises
-    ------
-    ValueError
-        If shapes, labels, probabilities or weights do not fit.
-
-    Examples
-    --------
-    >>> from skstein.metrics import negative_log_predictive
-    >>> round(negative_log_predictive([0, 1], [0.5, 0.25]), 4)
-    1.0397
-    """
-    codes, proba = _coded(y_true, y_prob, labels)
-    shares = normalized(sample_weight, len(codes), "sample_weight")
-    classes = np.arange(proba.shape[1])
-    return float(log_loss(codes, proba, sample_weight=shares, labels=classes))
 
 
 def agreement(y_prob, reference):

@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator
 
 from .._validation import LARGEST, Interval
 
-_POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _EXTREME = [Interval(Real, 1 / LARGEST, LARGEST, closed="both")]
 _FLAT = -4.0  # normal score, below which a prior of standard deviations is flat to rounding
 _NO_NOISE = 1e-5  # a variance, relative to that of the outcome, which rounding alone may leave

@@ -27,6 +27,7 @@ class Wrapper(Target):
         self.target, self.dim, self.n_rows = target, target.dim, target.n_rows
         self.held_out = getattr(target, "held_out", None)
         self.judged_by_chains = getattr(target, "judged_by_chains", False)
+        self.sufficient = getattr(target, "sufficient", False)
         for part in _RESTS:
             if not supports(target, part):
                 setattr(self, part, None)
@@ -38,10 +39,6 @@ class Wrapper(Target):
     @property
     def weights(self):
         return getattr(self.target, "weights", None)
-
-    @property
-    def sufficient(self):
-        return getattr(self.target, "sufficient", False)
 
     @property
     def factors(self):
