@@ -316,7 +316,7 @@ def _wrap(target, engine: Engine, frame) -> tuple[Bijection | None, WorkingTarge
 
     The latter is in those coordinates, with minibatches if the engine asks for them.
     """
-    if engine.batch_size is not None and engine.minibatch == "control-variate":
+    if engine.batch_size is not None and engine.subsampling == "control-variate":
         if frame is None:
             raise ValueError("batch_size needs the mode of the density, which was not found.")
         lost = engine.lost_beside_walls and len(frame.one_sided)

@@ -63,7 +63,7 @@ class AdaptivePMFVB(Engine):
         Langevin steps; every network moves in each.
     n_snapshots : int, default=10
         Pooled, of the second half of the iterations.
-    minibatch : int or None, default=100
+    batch_size : int or None, default=100
         Rows of a step; all rows for None.
     preconditioned : bool, default=True
         Whether steps are in units of a Gauss-Newton metric, in which no weight counts less than the
@@ -95,7 +95,7 @@ class AdaptivePMFVB(Engine):
         "drift": [Interval(Real, 0, None, closed="left")],
         "n_iterations": [Interval(Integral, 2, None, closed="left")],
         "n_snapshots": [Interval(Integral, 1, None, closed="left")],
-        "minibatch": [None, Interval(Integral, 1, None, closed="left")],
+        "batch_size": [None, Interval(Integral, 1, None, closed="left")],
         "preconditioned": ["boolean"],
     }
     requires = (
@@ -106,6 +106,7 @@ class AdaptivePMFVB(Engine):
         "weight_score",
     )
     gaussian = False
+    subsampling = "plain"
 
     n_particles: int = 20
     _: KW_ONLY
@@ -114,7 +115,7 @@ class AdaptivePMFVB(Engine):
     drift: float = 0.0
     n_iterations: int = 2000
     n_snapshots: int = 10
-    minibatch: int | str | None = 100
+    batch_size: int | str | None = 100
     preconditioned: bool = True
 
     def n_rounds(self, target):
@@ -124,7 +125,7 @@ class AdaptivePMFVB(Engine):
         m, p, n = self.n_particles, target.n_weights, target.n_rows
         # Copies of a network part by their noise.
         theta = target.sample_initial(rng, m) if init is None else np.resize(init, (m, target.dim))
-        batch = n if self.minibatch is None else min(self.minibatch, n)
+        batch = n if self.batch_size is None else min(self.batch_size, n)
         step = self.step_size
         if step == "auto":
             step = min(0.05, 0.4 * batch / n)

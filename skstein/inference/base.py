@@ -57,7 +57,7 @@ class Engine(BaseEstimator):
         coordinates, for an engine that sees less of the tails than these.
     batch_size : int or None
         Rows in a minibatch; None for all.
-    minibatch : {"control-variate", "plain"} or None
+    subsampling : {"control-variate", "plain"} or None
         What a minibatch's score is corrected by: `infer` wraps the target in a `ControlVariate`, or
         leaves it to the engine to draw rows; None refuses a ``batch_size``.
     control_variate : {1, 2}
@@ -93,7 +93,7 @@ class Engine(BaseEstimator):
     curved: bool = False
     calibrated: bool = False
     batch_size: int | str | None = None
-    minibatch: Any = "control-variate"
+    subsampling: Any = "control-variate"
     control_variate: int = 1
     lost_beside_walls: bool = False
     surrogate: int | str | None = None
@@ -138,7 +138,7 @@ class Engine(BaseEstimator):
             )
         if target.n_rows is None:
             raise ValueError("batch_size was given, but the target has no data rows.")
-        if self.minibatch is None:
+        if self.subsampling is None:
             raise ValueError(
                 f"{self!r} cannot work on minibatches; use batch_size=None, or for chains "
                 'sampler="sgld".'

@@ -46,7 +46,7 @@ class LaplaceDraws(Engine):
 
     requires = ("score",)
     needs_gaussian = True
-    minibatch = None
+    subsampling = None
     iterative = False
     _parameter_constraints = {
         "n_particles": N_PARTICLES[1:],

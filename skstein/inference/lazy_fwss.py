@@ -91,7 +91,7 @@ class LazyFWSS(Engine):
         "tol": [Interval(Real, 0, 1, closed="neither")],
         **COORDINATES,
     }
-    minibatch = None
+    subsampling = None
 
     n_particles: int | str = "auto"
     _: KW_ONLY

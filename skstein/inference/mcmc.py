@@ -140,13 +140,13 @@ class MCMC(Engine):
         return declared(self._sampler(), "requires")
 
     @property
-    def minibatch(self):
+    def subsampling(self):
         return "control-variate" if declared(self._sampler(), "noisy_scores") else None
 
     @property
     def lost_beside_walls(self):
         # Nothing rejects a step that a minibatch without the few rows of a wall has led into it.
-        return self.minibatch is not None
+        return self.subsampling is not None
 
     def _sampler(self):
         return SAMPLERS[self.sampler]() if isinstance(self.sampler, str) else self.sampler
@@ -166,7 +166,7 @@ class MCMC(Engine):
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         sampler = self._sampler()
-        if declared(sampler, "batch_size") is not None:
+        if self.subsampling and declared(sampler, "batch_size") is not None:
             raise ValueError(
                 "batch_size belongs to the engine, which adds the control variate without which a "
                 f"minibatch is wrong: {self.name}(batch_size=...), and None for the sampler."

@@ -120,7 +120,7 @@ class PMD(Engine):
     >>> model = BayesianLogisticRegression(inference=PMD(init="prior"))
     """
 
-    minibatch = "plain"
+    subsampling = "plain"
     _parameter_constraints = {
         "n_particles": N_PARTICLES[1:],
         "init": [

@@ -205,7 +205,7 @@ class Trained(Engine):
                 warn(
                     "the networks have left the posterior: mean squared scores are more than "
                     f"{_STEEP:g} times what they are near its modes. Use a smaller step_size, or a "
-                    "larger minibatch.",
+                    "larger batch_size.",
                     by=self.name,
                 )
         return posterior

@@ -78,7 +78,7 @@ class SteinPoints(Engine):
         "max_rhat": [Interval(Real, 1, None, closed="neither")],
         **COORDINATES,
     }
-    minibatch = None
+    subsampling = None
     needs_gaussian = True
     curved = calibrated = True
 

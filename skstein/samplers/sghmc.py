@@ -90,10 +90,10 @@ class SGHMC(Sampler):
     step_size : float, default=0.1
         The longest step, in units of the metric. A chain takes shorter ones where its velocities
         say that it is hotter than the posterior, and on a minibatch of n rows none above 0.03 for
-        which ``step * n / (2 * minibatch)`` is more than 0.3.
+        which ``step * n / (2 * batch_size)`` is more than 0.3.
     thinning : int, default=500
         Steps of a draw.
-    minibatch : int, "auto" or None, default="auto"
+    batch_size : int, "auto" or None, default="auto"
         Rows of a step: 300, or a fiftieth of the rows if that is more, for "auto"; all for None.
 
     References
@@ -119,7 +119,7 @@ class SGHMC(Sampler):
     _parameter_constraints = {
         "step_size": [Interval(Real, 0, None, closed="neither")],
         "thinning": [Interval(Integral, 1, None, closed="left")],
-        "minibatch": [
+        "batch_size": [
             None,
             StrOptions({"auto"}),
             Interval(Integral, 1, None, closed="left"),
@@ -129,7 +129,7 @@ class SGHMC(Sampler):
     step_size: float = 0.1
     thinning: int = 500
     _: KW_ONLY
-    minibatch: int | str | None = "auto"
+    batch_size: int | str | None = "auto"
 
     def warm_up(self, target, n_iterations, theta, rng):
         """Leave the start.
@@ -221,7 +221,7 @@ class SGHMC(Sampler):
                 chains.alive[i] = False
                 warn(
                     "a chain left for infinity and is held where it was last: use a step_size "
-                    f"below {self.step_size:g}, or a larger minibatch."
+                    f"below {self.step_size:g}, or a larger batch_size."
                 )
                 return
             chains.theta[i], chains.velocity[i] = theta, velocity
@@ -241,8 +241,8 @@ class SGHMC(Sampler):
         return min(self.step_size, max(_SMALL_STEP, 2.0 * _HEAT * batch_size / n))
 
     def _resolve_batch_size(self, n):
-        if self.minibatch is None:
+        if self.batch_size is None:
             return n
-        if self.minibatch == "auto":
+        if self.batch_size == "auto":
             return min(n, max(_LEAST_BATCH, n // _LARGEST_RATIO))
-        return min(self.minibatch, n)
+        return min(self.batch_size, n)
