@@ -329,7 +329,7 @@ def _compare(result, Y, row_weights, rows, likelihood, precision, delta, losses)
 
 
 @compiled(fastmath=REORDERED)
-def gradient(
+def loss_gradient(
     weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, evenness, precision,
     losses, gradient, x, units, deltas, product,
 ):  # fmt: skip
@@ -429,7 +429,7 @@ def train(
         for start in range(0, n, batch_size):
             rows = order[start : start + batch_size]
             gradient[:] = 0
-            gradient(
+            loss_gradient(
                 weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, evenness,
                 inverse, losses, gradient, x, units, deltas, product,
             )  # fmt: skip
@@ -481,7 +481,7 @@ def hamiltonian_steps(
             _shuffle(order, batch_size, rng)
         gradient[:] = 0
         losses[:] = 0
-        gradient(
+        loss_gradient(
             weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, 0.0, inverse,
             losses, gradient, x, units, deltas, product,
         )  # fmt: skip

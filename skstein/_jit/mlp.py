@@ -101,7 +101,7 @@ def loss_and_gradient(weights, data, rows, network, precision):
     sizes, activation, likelihood, df = network
     weights = aligned(weights, X.dtype)
     losses, gradient = np.zeros(sizes[-1]), np.zeros_like(weights)
-    _mlp.gradient(
+    _mlp.loss_gradient(
         weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, 0.0,
         aligned(precision, X.dtype), losses, gradient, *_mlp.scratch(len(rows), sizes, weights),
     )  # fmt: skip
