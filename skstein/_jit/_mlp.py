@@ -329,7 +329,7 @@ def _compare(result, Y, row_weights, rows, likelihood, precision, delta, losses)
 
 
 @compiled(fastmath=REORDERED)
-def loss_gradient(
+def add_gradient(
     weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, evenness, precision,
     losses, gradient, x, units, deltas, product,
 ):  # fmt: skip
@@ -347,13 +347,13 @@ def loss_gradient(
                 x[i, j] = X[row, j]
         result = forward(weights, x[:n], sizes, activation, units)
         delta = deltas[n * (n_units - n_outputs) : n * n_units].reshape(n, n_outputs)
-        if likelihood == 3:
+        if df is None:  # a type of its own, for which the other branch is not compiled
+            _compare(result, Y, row_weights, block, likelihood, precision, delta, losses)
+        else:
             slope = gradient[n_weights:]
             _compare_scaled(
                 result, Y, row_weights, block, df, extra, evenness, delta, losses, slope
             )
-        else:
-            _compare(result, Y, row_weights, block, likelihood, precision, delta, losses)
         propagate(weights, n, sizes, activation, units, deltas)
         accumulate(x[:n], sizes, units, deltas, gradient, product)
 
@@ -429,7 +429,7 @@ def train(
         for start in range(0, n, batch_size):
             rows = order[start : start + batch_size]
             gradient[:] = 0
-            loss_gradient(
+            add_gradient(
                 weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, evenness,
                 inverse, losses, gradient, x, units, deltas, product,
             )  # fmt: skip
@@ -481,7 +481,7 @@ def hamiltonian_steps(
             _shuffle(order, batch_size, rng)
         gradient[:] = 0
         losses[:] = 0
-        loss_gradient(
+        add_gradient(
             weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, 0.0, inverse,
             losses, gradient, x, units, deltas, product,
         )  # fmt: skip

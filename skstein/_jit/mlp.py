@@ -98,14 +98,24 @@ def loss_and_gradient(weights, data, rows, network, precision):
     gradient : array of shape (n_weights,)
     """
     X, Y, row_weights = data
-    sizes, activation, likelihood, df = network
+    sizes, activation, likelihood, df = _distinct(network)
     weights = aligned(weights, X.dtype)
     losses, gradient = np.zeros(sizes[-1]), np.zeros_like(weights)
-    _mlp.loss_gradient(
+    _mlp.add_gradient(
         weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, 0.0,
         aligned(precision, X.dtype), losses, gradient, *_mlp.scratch(len(rows), sizes, weights),
     )  # fmt: skip
     return losses, gradient
+
+
+def _distinct(network):
+    """A network without ``df`` unless its likelihood is "location-scale".
+
+    None has a type of its own, so routines are compiled with the likelihoods that are in use.
+    """
+    sizes, activation, likelihood, df = network
+    scaled = likelihood == LIKELIHOODS["location-scale"]
+    return sizes, activation, likelihood, df if scaled else None
 
 
 def train(state, data, order, batch_size, n_epochs, network, learning_rate, n_steps, prior, rng):
@@ -138,7 +148,7 @@ def train(state, data, order, batch_size, n_epochs, network, learning_rate, n_st
         Mean loss met in each epoch, with errors in units of the outcomes.
     """
     X, Y, row_weights = data
-    sizes, activation, likelihood, df = network
+    sizes, activation, likelihood, df = _distinct(network)
     precision, noise_shape, noise_scale = prior
     weights, first, second, noise, done = state
     return _mlp.train(
@@ -167,7 +177,7 @@ def hamiltonian_steps(state, data, order, batch_size, n_steps, network, step_siz
     rng : numpy.random.Generator
     """
     X, Y, row_weights = data
-    sizes, activation, likelihood, df = network
+    sizes, activation, likelihood, df = _distinct(network)
     weights, velocity, scale = state
     precision, noise = prior
     _mlp.hamiltonian_steps(
