@@ -89,7 +89,7 @@ class WorkingTarget(Protocol):
     stochastic : bool
         Whether ``score`` is noisy: then engines draw ``batch_size`` rows for each score.
     batch_size : int or None
-    held_out : WorkingTarget or None
+    validation : WorkingTarget or None
         The same model of rows kept back for validation.
     whitened : bool
         Whether the scale of every coordinate is about 1.
@@ -109,7 +109,7 @@ class WorkingTarget(Protocol):
     n_weightless: int
     stochastic: bool
     batch_size: int | None
-    held_out: Any
+    validation: Any
     whitened: bool
     bijection: Bijection | None
     start: Bijection | None

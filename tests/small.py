@@ -19,7 +19,7 @@ from skstein.samplers import SGHMC
 # Each takes milliseconds. Chains go on once, because they have not converged.
 ENGINES = {
     "svgd": SVGD(20, max_iter=10),
-    "pmd": PMD(100, max_iter=6, n_sweeps=2),
+    "pmd": PMD(100, max_iter=6, n_moves=2),
     "pmfvb": PMFVB(20, n_warmup=24, n_snapshots=5, max_iter=40),
     "fwss": FWSS(10, max_iter_oracle=5, max_iter_sweep=5),
     "stein-points": SteinPoints(10, n_warmup=20),

@@ -428,7 +428,7 @@ def test_hostile_rows(engine, link, rng):
 def test_streams(rng):
     X, codes = rows(rng, 600)
     y = np.array(GRADES)[codes]
-    engine = PMD(400, max_iter=2, n_sweeps=5)
+    engine = PMD(400, max_iter=2, n_moves=5)
     model = BayesianOrdinalRegression(engine, categories=GRADES, random_state=0)
     for start in (0, 200, 400):
         chunk = slice(start, start + 200)

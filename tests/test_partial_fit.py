@@ -45,7 +45,7 @@ def data(case, n, rng, p=2):
 
 def make(case, n_particles=100, seed=0, **params):
     Estimator, _ = CASES[case]
-    settings = {"n_sweeps": 5, "max_iter": 2, **params}
+    settings = {"n_moves": 5, "max_iter": 2, **params}
     return Estimator(PMD(n_particles, **settings), random_state=seed)
 
 
@@ -66,7 +66,7 @@ def test_a_stream_is_near_a_fit_of_all_rows(case, rng, seed):
     X = StandardScaler().fit_transform(X)
     y = (y - 100.0) / 1.5 if case == "linear" else y
     fitted, streamed = (
-        make(case, 1000, seed, init="laplace", n_sweeps=30).set_params(standardize=False)
+        make(case, 1000, seed, init="laplace", n_moves=30).set_params(standardize=False)
         for _ in range(2)
     )
     fitted.fit(X, y)
@@ -216,10 +216,10 @@ def test_a_further_pass_makes_it_exact(rng, seed):
     """Against many particles that have seen all rows at once, from another start."""
     X, y = data("logistic", 2000, rng)
     X = StandardScaler().fit_transform(X)
-    model = make("logistic", 2000, seed, n_total=2000, n_sweeps=30).set_params(standardize=False)
+    model = make("logistic", 2000, seed, n_total=2000, n_moves=30).set_params(standardize=False)
     for _ in range(2):
         feed(model, X, y, [0, 400, 800, 1200, 1600, 2000])
-    reference = make("logistic", 4000, seed, init="laplace", n_sweeps=30)
+    reference = make("logistic", 4000, seed, init="laplace", n_moves=30)
     reference.set_params(standardize=False)
     reference.fit(X, y)
     gap = (model.posterior_.mean() - reference.posterior_.mean()) / reference.posterior_.std()
@@ -342,7 +342,7 @@ def test_a_posterior_of_another_engine_is_not_gone_on_from(rng):
 def test_what_the_first_rows_have_fixed_cannot_change(Estimator, changed, named, rng):
     case = "linear" if Estimator is BayesianLinearRegression else "logistic"
     X, y = data(case, 200, rng)
-    model = Estimator(PMD(100, n_sweeps=5, max_iter=2), prior="normal", random_state=0)
+    model = Estimator(PMD(100, n_moves=5, max_iter=2), prior="normal", random_state=0)
     feed(model, X, y, [0, 100])
     before, params = model.posterior_, model.get_params(deep=False)
     with pytest.raises(ValueError, match=f"^{named}"):

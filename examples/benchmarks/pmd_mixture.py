@@ -134,7 +134,7 @@ def mirror_descent(target, seed, **params):
 def one_pass(target, seed):
     """Sequential Monte Carlo: every batch is taken in once, by Bayes' rule."""
     batches = [MixtureTarget(x) for x in np.split(target.x, N_ROWS // BATCH)]
-    engine = PMD(N_PARTICLES, n_sweeps=0, strategy="kde", max_iter=1, step_size=lambda t, n: 1.0)
+    engine = PMD(N_PARTICLES, n_moves=0, strategy="kde", max_iter=1, step_size=lambda t, n: 1.0)
     posterior = infer(batches[0], engine, random_state=seed)
     for batch in batches[1:]:
         posterior = update(posterior, batch, engine)

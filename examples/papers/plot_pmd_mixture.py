@@ -136,7 +136,7 @@ print(f"        final: mass below {mass_below(posterior):.3f}")
 
 n_steps = len(x) // BATCH
 first, *others = (Mixture(part) for part in np.split(x, n_steps))
-stream_engine = PMD(1500, n_sweeps=0, strategy="kde", max_iter=1, step_size=lambda t, n: 1.0)
+stream_engine = PMD(1500, n_moves=0, strategy="kde", max_iter=1, step_size=lambda t, n: 1.0)
 smc = infer(first, stream_engine, random_state=0)
 for batch in others:
     smc = update(smc, batch, stream_engine)

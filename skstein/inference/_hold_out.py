@@ -25,7 +25,7 @@ def hold_out(target, fraction, rng, state=None):
     Returns
     -------
     target : Target
-        Of the other rows, its ``held_out`` the target of those set aside.
+        Of the other rows, its ``validation`` the target of those set aside.
     held_out : HeldOut
         Which they are: those of ``state``, if an earlier run has left one with as many rows.
 
@@ -50,5 +50,5 @@ def hold_out(target, fraction, rng, state=None):
     if isinstance(state, HeldOut) and len(state.mask) == n and state.mask.sum() == count:
         mask = state.mask
     kept = target.take(np.flatnonzero(~mask))
-    kept.held_out = target.take(np.flatnonzero(mask))
+    kept.validation = target.take(np.flatnonzero(mask))
     return kept, HeldOut(mask)

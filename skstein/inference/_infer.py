@@ -302,7 +302,7 @@ def _require_same_density(previous, target):
     if probe is None or probe.matches(target.log_density):
         return
     same = "data, weights and prior"
-    if target.held_out is not None:
+    if target.validation is not None:
         same = "data, weights, prior and rows set aside (early_stopping)"
     raise ValueError(
         "warm start: the log density is not that of the earlier posterior; "

@@ -11,13 +11,13 @@ _INFLATION = 1.5
 _ACCEPTANCE = 0.3
 
 
-def pcn_sweeps(log_density, theta, copies, n_sweeps, rng):
-    """Move every particle ``n_sweeps`` times, leaving the target invariant.
+def pcn_moves(log_density, theta, copies, n_moves, rng):
+    """Move every particle ``n_moves`` times, leaving the target invariant.
 
     The proposal ``mu + sqrt(1 - b^2) (theta - mu) + b L xi`` is reversible for the Gaussian
     phi = N(mu, L L'), fitted to the population and inflated, so that the Metropolis ratio is that
     of density over phi (Cotter, Roberts, Stuart & White 2013). phi is refitted and ``b`` adapted
-    in the first sweeps; the rest leaves the target exactly invariant. The moves are local: they do
+    in the first moves; the rest leaves the target exactly invariant. The moves are local: they do
     not repair the masses of separated modes.
 
     Copies of one particle carry its sampling error until they have drifted apart: with correlation
@@ -32,7 +32,7 @@ def pcn_sweeps(log_density, theta, copies, n_sweeps, rng):
         Equally weighted particles.
     copies : float
         How many copies of a particle there are on average.
-    n_sweeps : int
+    n_moves : int
     rng : numpy.random.Generator
 
     Returns
@@ -45,8 +45,8 @@ def pcn_sweeps(log_density, theta, copies, n_sweeps, rng):
     start = theta - theta.mean(axis=0)
     value = log_density(theta)
     log_b = np.log(0.5)
-    for sweep in range(n_sweeps):
-        if sweep in _REFITS:
+    for move in range(n_moves):
+        if move in _REFITS:
             mean = theta.mean(axis=0)
             covariance = np.atleast_2d(np.cov(theta.T))
             if not np.isfinite(covariance).all():
@@ -67,8 +67,8 @@ def pcn_sweeps(log_density, theta, copies, n_sweeps, rng):
         accept = np.log(rng.random(m)) < change
         theta = np.where(accept[:, None], proposal, theta)
         value = np.where(accept, new, value)
-        if sweep < _ADAPTATION:
-            log_b += (accept.mean() - _ACCEPTANCE) / np.sqrt(1.0 + sweep)
+        if move < _ADAPTATION:
+            log_b += (accept.mean() - _ACCEPTANCE) / np.sqrt(1.0 + move)
     end = theta - theta.mean(axis=0)
     overlap = np.sum(start * end, axis=0) ** 2
     squares = np.sum(start**2, axis=0) * np.sum(end**2, axis=0)

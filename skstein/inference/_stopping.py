@@ -92,21 +92,21 @@ class OnValidation(OnResiduals):
 
     Parameters
     ----------
-    held_out : Target
+    validation : Target
         Of the rows set aside, in the coordinates of the states.
     patience : int
     **options
         As of `OnResiduals`, which is measured too and stops nothing.
     """
 
-    def __init__(self, held_out, patience, **options):
+    def __init__(self, validation, patience, **options):
         super().__init__(**options)
-        self._held_out, self._patience = held_out, patience
+        self._validation, self._patience = validation, patience
         self._best, self._best_score, self._since = None, -math.inf, 0
 
     def see(self, state, warmup):
         measured = super().see(state, warmup)
-        by_row = self._held_out.pointwise_log_likelihood(state.theta)
+        by_row = self._validation.pointwise_log_likelihood(state.theta)
         score = float(np.mean(logsumexp(by_row, axis=0) - math.log(len(by_row))))
         self._since += 1
         if self._best is None or score > self._best_score:

@@ -68,7 +68,7 @@ class Engine(BaseEstimator):
         Rows of a `Surrogate` that the engine is given in place of the target; `infer` corrects the
         particles.
     early_stopping : bool
-        Whether `infer` sets rows aside, as the target's ``held_out``.
+        Whether `infer` sets rows aside, as the target's ``validation``.
     validation_fraction : float
         The share of these rows.
     keeps_factors : bool

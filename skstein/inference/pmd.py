@@ -37,7 +37,7 @@ from ..targets import supports
 from ._kde import defensive_draws, grouped_draws, plain_draws
 from ._memory import Memory
 from ._mirror import MAX_PIECES, WeightedParticles, batches, mirror_step
-from ._pcn import pcn_sweeps
+from ._pcn import pcn_moves
 from ._step_sizes import STEP_SIZES
 from ._stream import N_PARTS, Stream
 from .base import BATCH_SIZE, COORDINATES, N_PARTICLES, Engine, Rounds, in_chunks
@@ -97,7 +97,7 @@ class PMD(Engine):
     n_weighted : int, default=None
         Particles that are weighted in the last stage of "hybrid" and in later passes over a stream;
         ``n_particles`` by default.
-    n_sweeps : int or "auto", default="auto"
+    n_moves : int or "auto", default="auto"
         Moves of every particle in the final stage, each one log likelihood of all rows: 60, or as
         many as there are coordinates if that is more, for "auto".
     n_total : int, default=None
@@ -136,7 +136,7 @@ class PMD(Engine):
         "kernel": [StrOptions({"grouped", "plain"})],
         "bandwidth": [None, Interval(Real, 0, None, closed="neither")],
         "n_weighted": [None, Interval(Integral, 2, None, closed="left")],
-        "n_sweeps": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
+        "n_moves": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "n_total": [None, Interval(Integral, 1, None, closed="left")],
         "min_power": [Interval(Real, 0, 1, closed="both")],
         **COORDINATES,
@@ -154,7 +154,7 @@ class PMD(Engine):
     kernel: Any = "grouped"
     bandwidth: float | None = None
     n_weighted: int | None = None
-    n_sweeps: int | str = "auto"
+    n_moves: int | str = "auto"
     n_total: int | None = None
     min_power: float = 0.95
     whiten: bool = True
@@ -183,7 +183,7 @@ class PMD(Engine):
         n = target.n_rows or 1
         batch = n if self.batch_size is None else min(self.batch_size, n)
         n_steps = self.max_iter * -(-n // batch)
-        n_sweeps = max(60, dim) if self.n_sweeps == "auto" else self.n_sweeps
+        n_moves = max(60, dim) if self.n_moves == "auto" else self.n_moves
         start = "init" if init is not None else self._start(target)
         strategy = self._strategy(start, dim)
         state = WeightedParticles(
@@ -220,20 +220,20 @@ class PMD(Engine):
             state.replace(defensive_draws, self.n_weighted or m, rng)
         if strategy != "kde":
             problem = state.weigh(log_posterior(state.theta))
-            if problem and (dim <= _IMPORTANCE_UP_TO or not n_sweeps):
+            if problem and (dim <= _IMPORTANCE_UP_TO or not n_moves):
                 problems.append(problem)
         memory = 0.0
-        if n_sweeps:
+        if n_moves:
             # Temper the weights first: the moves correct a slight bias faster than they separate
             # many copies of a few particles.
             state.flatten(_DISTINCT * m)
             copies = m / state.ess()
             state.resample(m, rng)
-            state.theta, memory = pcn_sweeps(log_posterior, state.theta, copies, n_sweeps, rng)
+            state.theta, memory = pcn_moves(log_posterior, state.theta, copies, n_moves, rng)
             if memory > 1.0:
                 problems.append(
                     "the final moves have not separated the particles from where they were: "
-                    "raise n_sweeps"
+                    "raise n_moves"
                 )
         if power < self.min_power:
             problems.append(
@@ -250,7 +250,7 @@ class PMD(Engine):
         if supports(target, "log_prior"):
             prior, value = Probe.of(target.log_prior, state.theta), log_posterior(state.theta)
             state.memory = Memory.of(state.theta, value - target.log_prior(state.theta))
-            if n_sweeps:  # which have moved the particles to the posterior
+            if n_moves:  # which have moved the particles to the posterior
                 state.log_q = value
         parts = (state,)
         stream = Stream(parts, target.bijection, rng, n_seen, t, power, history, problems, prior)

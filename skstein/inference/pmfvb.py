@@ -339,9 +339,9 @@ class PMFVB(Engine):
         }
         if not self.early_stopping:
             return OnResiduals(**options)
-        if target.held_out is None:
-            raise ValueError("early_stopping=True needs a target with rows held out (held_out).")
-        return OnValidation(target.held_out, self.n_iter_no_change, **options)
+        if target.validation is None:
+            raise ValueError("early_stopping=True needs a target with rows kept back (validation).")
+        return OnValidation(target.validation, self.n_iter_no_change, **options)
 
 
 def _stein_whitening(theta, score, factors):

@@ -69,7 +69,7 @@ class Sampler(BaseEstimator):
 
     requires: tuple[str, ...] = ("score",)
     noisy_scores: bool = False
-    batch_size: int | None = None
+    batch_size: int | str | None = None
     global_moves: bool = True
 
 

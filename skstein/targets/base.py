@@ -83,7 +83,7 @@ class Target:
     judged_by_chains : bool
         Whether engines that stay near their start are compared with chains however normal the
         density looks from there.
-    held_out : Target or None
+    validation : Target or None
         The same model of rows kept back for validation.
     whitened : bool
         Whether the scale of every coordinate is about 1.
@@ -102,7 +102,7 @@ class Target:
     modes_unknown: bool = False
     stochastic: bool = False
     batch_size: int | None = None
-    held_out: Any = None
+    validation: Any = None
     whitened: bool = False
     bijection: Bijection | None = None
     start: Bijection | None = None

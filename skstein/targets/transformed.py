@@ -31,8 +31,8 @@ class Transformed(Wrapper):
         self.bijection, self.start, self.whitened = bijection, start, bijection is not None
         self.stochastic, self.batch_size = target.stochastic, target.batch_size
         self.n_weightless = target.n_weightless
-        if self.held_out is not None:
-            self.held_out = Transformed(self.held_out, bijection)
+        if self.validation is not None:
+            self.validation = Transformed(self.validation, bijection)
 
     @property
     def factors(self):

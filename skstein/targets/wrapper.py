@@ -25,7 +25,7 @@ class Wrapper(Target):
 
     def __init__(self, target):
         self.target, self.dim, self.n_rows = target, target.dim, target.n_rows
-        self.held_out = getattr(target, "held_out", None)
+        self.validation = getattr(target, "validation", None)
         self.judged_by_chains = getattr(target, "judged_by_chains", False)
         self.sufficient = getattr(target, "sufficient", False)
         for part in _RESTS:

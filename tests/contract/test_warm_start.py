@@ -131,7 +131,7 @@ def test_other_data_are_refused(engine, data):
 @pytest.mark.parametrize(
     "engine",
     [
-        PMD(1001, n_sweeps=5, max_iter=2),
+        PMD(1001, n_moves=5, max_iter=2),
         PMFVB(50, batch_size=20, n_points=None),
         KSDThinnedMCMC(1001, sampler="sgld", n_draws=300, max_draws=300),
     ],

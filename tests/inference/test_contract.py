@@ -118,7 +118,7 @@ def test_the_number_of_jobs_changes_nothing(engine, rng, seed, monkeypatch):
     X = rng.normal(size=(200, 1))
     target = LinearTarget(X, X[:, 0] + rng.normal(size=len(X)))
     run = {
-        "pmd": PMD(100, init="laplace", max_iter=2, n_sweeps=5),
+        "pmd": PMD(100, init="laplace", max_iter=2, n_moves=5),
         "pmfvb": PMFVB(100, n_warmup=24, n_snapshots=2, max_iter=28),
         "svgd": SVGD(100, max_iter=5),
     }.get(engine, small.ENGINES[engine])
@@ -136,7 +136,7 @@ def test_the_number_of_jobs_changes_nothing(engine, rng, seed, monkeypatch):
 def test_init_is_where_the_particles_start(engine, seed):
     """After next to no iterations they are still near it, in the target's own coordinates."""
     short = {
-        "pmd": PMD(n_particles=50, strategy="particles", max_iter=1, n_sweeps=0),
+        "pmd": PMD(n_particles=50, strategy="particles", max_iter=1, n_moves=0),
         "pmfvb": PMFVB(n_particles=50, step_size=1e-6, n_warmup=24, max_iter=1),
         "fwss": FWSS(
             n_particles=50,
@@ -324,7 +324,7 @@ def test_engines_are_resolved_by_name_or_cloned():
         (PMD(strategy="both"), "strategy"),
         (PMD(max_iter=0), "max_iter"),
         (PMD(batch_size=0), "batch_size"),
-        (PMD(n_sweeps=-1), "n_sweeps"),
+        (PMD(n_moves=-1), "n_moves"),
         (PMD(min_power=1.5), "min_power"),
         (PMFVB(step_size=0.0), "step_size"),
         (PMFVB(blocks=0), "blocks"),

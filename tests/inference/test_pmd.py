@@ -22,7 +22,7 @@ from skstein.inference._kde import (
     systematic,
 )
 from skstein.inference._mirror import WeightedParticles, batches, bayes_step, mirror_step
-from skstein.inference._pcn import pcn_sweeps
+from skstein.inference._pcn import pcn_moves
 from skstein.targets import Affine, LogisticTarget
 from skstein.targets.transformed import Transformed
 
@@ -323,7 +323,7 @@ def test_crank_nicolson_moves_leave_the_target_invariant(rng):
         return (shape * theta - np.exp(theta)).sum(axis=1)
 
     before = np.log(rng.gamma(shape, size=(m, 2)))
-    after, _ = pcn_sweeps(log_density, before, 1000.0, 60, rng)
+    after, _ = pcn_moves(log_density, before, 1000.0, 60, rng)
     assert (before != after).any(axis=1).mean() > 0.99
     pooled = np.sqrt(2 / m)  # two samples, and both could be off
     for power in (1, 2, 3):
@@ -334,7 +334,7 @@ def test_crank_nicolson_moves_leave_the_target_invariant(rng):
 def test_crank_nicolson_moves_repair_a_wrong_start(rng):
     """Too wide by half and off by one standard deviation, in five coordinates."""
     theta = 1.0 + 1.5 * rng.normal(size=(2000, 5))
-    theta, _ = pcn_sweeps(lambda t: -0.5 * (t**2).sum(axis=1), theta, 1000.0, 80, rng)
+    theta, _ = pcn_moves(lambda t: -0.5 * (t**2).sum(axis=1), theta, 1000.0, 80, rng)
     assert np.abs(theta.mean(axis=0)).max() < 5 / np.sqrt(2000)
     assert np.abs(theta.std(axis=0) - 1).max() < 5 / np.sqrt(4000)
 
@@ -346,8 +346,8 @@ def test_crank_nicolson_moves_report_what_is_left_of_the_start(rng):
         return -0.5 * (theta**2).sum(axis=1)
 
     before = np.repeat(rng.normal(size=(100, 3)), 10, axis=0)
-    for n_sweeps in (1, 40):
-        after, memory = pcn_sweeps(log_density, before, 10.0, n_sweeps, rng)
+    for n_moves in (1, 40):
+        after, memory = pcn_moves(log_density, before, 10.0, n_moves, rng)
         r = np.array([np.corrcoef(before[:, j], after[:, j])[0, 1] for j in range(3)])
         assert_allclose(memory, 10.0 * np.mean(r**2), atol=1e-10)
     assert memory < 1.0
@@ -365,7 +365,7 @@ def logistic(rng, n=400, p=2):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_power_reached_is_that_of_the_step_sizes(epochs, rng, seed):
     """g_t = 2 / (t + 2 n / b) with n / b = 8: 1 - power = 14 * 15 / ((T + 14) (T + 15))."""
-    engine = PMD(100, max_iter=epochs, batch_size=50, n_sweeps=0)
+    engine = PMD(100, max_iter=epochs, batch_size=50, n_moves=0)
     posterior = infer(logistic(rng), engine, random_state=seed)
     steps = 8 * epochs
     expected = 1 - 14 * 15 / ((steps + 14) * (steps + 15))
@@ -387,7 +387,7 @@ SCHEDULES = {
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_power_holds_for_every_schedule(schedule, rng, seed):
     """1 - prod (1 - g_t), for eight batches in an epoch."""
-    engine = PMD(60, max_iter=2, batch_size=50, n_sweeps=0, step_size=schedule)
+    engine = PMD(60, max_iter=2, batch_size=50, n_moves=0, step_size=schedule)
     posterior = infer(logistic(rng), engine, random_state=seed)
     steps = np.array([SCHEDULES[schedule](t) for t in range(1, 17)])
     assert_allclose(posterior.history["power"], 1 - np.cumprod(1 - steps), atol=1e-12)
@@ -402,7 +402,7 @@ def test_a_step_size_of_ones_own_is_told_the_step_and_the_batches(rng, seed):
         asked.append((t, n_batches))
         return 0.1
 
-    engine = PMD(60, max_iter=1, batch_size=150, n_sweeps=0, step_size=step_size)
+    engine = PMD(60, max_iter=1, batch_size=150, n_moves=0, step_size=step_size)
     infer(logistic(rng), engine, random_state=seed)
     assert asked == [(1, 400 / 150), (2, 400 / 150), (3, 4.0)]
 
@@ -457,17 +457,17 @@ def mixture(with_score):
     )
 
 
-@pytest.mark.parametrize("n_sweeps", [0, 30])
-def test_both_modes_survive_without_a_score(n_sweeps, seed):
+@pytest.mark.parametrize("n_moves", [0, 30])
+def test_both_modes_survive_without_a_score(n_moves, seed):
     """Their masses and spreads; the final weights rest on some hundred effective draws."""
-    posterior = infer(mixture(with_score=False), PMD(n_sweeps=n_sweeps), random_state=seed)
+    posterior = infer(mixture(with_score=False), PMD(n_moves=n_moves), random_state=seed)
     left = posterior.particles[:, 0] < 0
     assert abs(posterior.weights[left].sum() - 0.3) < 5 * np.sqrt(0.3 * 0.7 / 300)
     for side, centre in ((left, -3.0), (~left, 3.0)):
         share = posterior.weights[side] / posterior.weights[side].sum()
         mean = share @ posterior.particles[side]
         sd = np.sqrt(share @ (posterior.particles[side] - mean) ** 2)
-        effective = 1 / np.sum(share**2) / (2 if n_sweeps else 1)
+        effective = 1 / np.sum(share**2) / (2 if n_moves else 1)
         assert np.abs(mean - [centre, 0]).max() < 0.5 * 5 / np.sqrt(effective)
         assert np.abs(sd / 0.5 - 1).max() < 5 / np.sqrt(2 * effective)
 
@@ -511,12 +511,12 @@ def test_every_start_and_strategy_finds_the_posterior(init, rng, seed):
 
 
 def test_the_last_stage_of_hybrid_weights_as_many_particles_as_asked(rng, seed):
-    engine = PMD(500, strategy="hybrid", n_weighted=3000, n_sweeps=0)
+    engine = PMD(500, strategy="hybrid", n_weighted=3000, n_moves=0)
     target = logistic(rng, n=100)
     posterior = infer(target, engine, random_state=seed)
     assert len(posterior) == 3000
     assert 1 / np.sum(posterior.weights**2) > 1500
-    assert len(infer(target, engine.set_params(n_sweeps=5), random_state=seed)) == 500
+    assert len(infer(target, engine.set_params(n_moves=5), random_state=seed)) == 500
 
 
 @pytest.mark.parametrize("whiten", [True, False])
@@ -569,7 +569,7 @@ def test_the_published_algorithm_draws_anew_at_every_step(rng, seed):
         replacement=True,
         min_ess=1.0,
         kernel="plain",
-        n_sweeps=0,
+        n_moves=0,
         max_iter=2,
         init="prior",
     )
@@ -599,4 +599,4 @@ def test_too_few_particles_for_the_dimension_are_refused(rng):
 def test_few_particles_for_a_prior_start_are_reported(rng, seed):
     target = logistic(rng, n=100, p=11)
     with pytest.warns(ConvergenceWarning, match="100 particles are few for a start from the prior"):
-        infer(target, PMD(100, init="prior", max_iter=2, n_sweeps=2), random_state=seed)
+        infer(target, PMD(100, init="prior", max_iter=2, n_moves=2), random_state=seed)

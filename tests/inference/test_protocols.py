@@ -47,7 +47,7 @@ class PlainTarget:
     """All of `skstein.protocols.WorkingTarget`, for a normal of mean ``MEAN``."""
 
     dim, names, factors = 2, ("a", "b"), (np.arange(2),)
-    n_rows, n_weightless, stochastic, batch_size, held_out = None, 0, False, None, None
+    n_rows, n_weightless, stochastic, batch_size, validation = None, 0, False, None, None
     whitened, bijection, start = True, None, Shift()
 
     def log_density(self, theta):

@@ -136,7 +136,7 @@ def test_particles_that_cannot_arrive_are_reported(engine, seed):
         lambda t: -0.5 * (t / scale) ** 2 @ np.ones(2), score=lambda t: -t / scale**2, dim=2
     )
     few = {
-        "pmd": {"max_iter": 1, "n_sweeps": 1},
+        "pmd": {"max_iter": 1, "n_moves": 1},
         "pmfvb": {"n_warmup": 24, "max_iter": 26},
         "fwss": {"max_iter_oracle": 2, "n_sweeps": 0},
         "svgd": {"max_iter": 2},
