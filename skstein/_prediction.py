@@ -386,8 +386,10 @@ class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
         y_std : ndarray of shape (n_samples,)
             Only if ``return_std``; in units of y.
         """
+        if not return_std:
+            return self._mean(X)
         mean, explained, noise = self._moments(X)
-        return (mean, np.sqrt(explained + noise)) if return_std else mean
+        return mean, np.sqrt(explained + noise)
 
     def _observed(self, y):
         """Outcomes as floats, checked."""
@@ -413,6 +415,9 @@ class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
 
     def _predictive_std(self, X):
         return self.predict(X, return_std=True)[1]
+
+    def _mean(self, X):
+        return self._moments(X)[0]
 
     def _moments(self, X):
         """Mean, variance between the particles' means, and mean noise variance of each row."""

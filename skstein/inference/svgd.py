@@ -118,10 +118,11 @@ class SVGD(Engine):
             drift = kernel.fixed(theta).drift(theta, theta, scores)
             require_finite(drift, "the drift", iteration, rounds.history)
             theta = theta + adam.step(drift)
+            if iteration == self.max_iter:
+                theta = self._matched(target, theta, map)
             size, score = np.sqrt(np.mean(drift**2)), np.abs(scores.mean(axis=0)).max()
             if rounds.end(iteration, drift=size, score=score):
                 break
-        theta = self._matched(target, theta, map)
         return ParticlePosterior(theta, history=rounds.history.arrays(), n_iter=iteration)
 
     def _matched(self, target, theta, map):

@@ -395,6 +395,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             heads[0] = heads[0] + (spread[..., None] * _NODES).reshape(shape)
             yield rows, heads, np.outer(weights, _SHARES).ravel()
 
+    def _mean(self, X):
+        return super()._moments(X)[0]  # tangents leave it as it is
+
     def _moments(self, X):
         if self._tangents is None:
             return super()._moments(X)
