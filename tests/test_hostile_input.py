@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import small
@@ -627,7 +628,8 @@ def test_a_log_density_that_is_nan_names_its_particle_and_when(engine):
 
 def test_a_score_that_turns_nan_names_its_iteration():
     """One call at each iteration, after those of the search for the mode."""
-    calls, m = [], ENGINES["svgd"].n_particles
+    engine, calls = clone(ENGINES["svgd"]).set_params(max_iter_matching=0), []
+    m = engine.n_particles
 
     def fails(theta):
         calls.append(len(theta))
@@ -635,7 +637,7 @@ def test_a_score_that_turns_nan_names_its_iteration():
 
     words = rf"score returned NaN for particle 0 of {m}, at .*\(after iteration 7 of 10 of SVGD\)\."
     with pytest.raises(ValueError, match=words):
-        inferred(normal(score=fails), "svgd")
+        infer(normal(score=fails), engine, random_state=0)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -27,6 +27,7 @@ from skstein import (
     predictive,
     to_arviz,
 )
+from skstein._transformed_outcome import transformed
 from skstein.inference import ENGINES
 from skstein.metrics import crps_scorer
 from skstein.outcomes import Gamma, NegativeBinomial, Poisson
@@ -343,4 +344,4 @@ def test_counts_cannot_be_negative_or_transformed(fitted):
     with pytest.raises(ValueError, match="y must not be negative"):
         reg.log_predictive(X, y - 3)
     with pytest.raises(TypeError, match="that can be any number"):
-        predictive(reg, X)._transformed(StandardScaler())
+        transformed(predictive(reg, X), StandardScaler())

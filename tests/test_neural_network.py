@@ -257,7 +257,7 @@ A_DEFAULT = {
     "ensemble": {"inference__out_of_bag": True},
     "mcmc": {"inference__n_draws": 10},
     "ksd-mcmc": {"inference__n_draws": 10},
-    "pmfvb": {"inference__minibatch": 100},
+    "pmfvb": {"inference__batch_size": 100},
     "svgd": {"inference__learning_rate": 0.01},
     "fwss": {"inference__learning_rate": 0.01},
 }

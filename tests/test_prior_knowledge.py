@@ -25,7 +25,7 @@ from skstein import (
     ParticlePosterior,
     check_target,
 )
-from skstein.inference import MCMC, PMD, LaplaceDraws
+from skstein.inference import FWSS, MCMC, PMD, SVGD, LaplaceDraws
 from skstein.priors import Horseshoe, MultivariateNormal, Normal
 from skstein.targets import (
     HalfLineMap,
@@ -434,7 +434,7 @@ def few_rows():
     return X, X @ [0.5, 0.0, 0.1, 1.0] + rng.normal(size=25)
 
 
-@pytest.mark.parametrize("engine", ["svgd", "fwss"])
+@pytest.mark.parametrize("engine", [SVGD(max_iter_matching=0), FWSS()], ids=str)
 @pytest.mark.parametrize("problem", ["gold", "few rows"])
 def test_few_points_that_miss_the_tails_of_a_horseshoe_say_so(engine, problem):
     gold = np.load(DATA / "horseshoe_linear.npz")
