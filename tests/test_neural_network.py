@@ -30,6 +30,7 @@ from skstein.inference._network import NETWORK_ENGINES
 from skstein.inference.base import Engine
 from skstein.inference.curve import curve_middle
 from skstein.priors import Normal
+from skstein.targets import null_space
 from skstein.targets.mlp import MLPTarget
 from small import network
 
@@ -853,7 +854,17 @@ def test_null_space_ends_with_a_stream(rng):
     reg = BayesianMLPRegressor((4,), n_networks=2, max_iter=20, random_state=0).fit(X, y)
     before = pickle.loads(pickle.dumps(reg))
     assert_array_equal(before.predict_interval(X), reg.predict_interval(X))
+    assert before.null_space_ == reg.null_space_ == 0.5
     reg.partial_fit(X, y)
-    reg.set_params(null_space=0)
+    assert reg.null_space_ == 0.0
     assert_array_equal(reg.predict(X), reg._moments(X)[0])
-    assert reg._tangents is None
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_null_space_says_where_it_was_left_out(monkeypatch, rng):
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    options = {"n_networks": 2, "max_iter": 20, "random_state": 0}
+    plane = BayesianMLPRegressor((4,), subspace="curve", **options)
+    assert plane.fit(X, y).null_space_ == 0.0
+    monkeypatch.setattr(null_space, "_MOST_PRODUCTS", 10)
+    assert BayesianMLPRegressor((4,), **options).fit(X, y).null_space_ == 0.0

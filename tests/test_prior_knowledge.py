@@ -434,8 +434,16 @@ def few_rows():
     return X, X @ [0.5, 0.0, 0.1, 1.0] + rng.normal(size=25)
 
 
-@pytest.mark.parametrize("engine", [SVGD(max_iter_matching=0), FWSS()], ids=str)
-@pytest.mark.parametrize("problem", ["gold", "few rows"])
+@pytest.mark.parametrize(
+    ("engine", "problem"),
+    [
+        (SVGD(), "gold"),
+        (FWSS(), "gold"),
+        (SVGD(max_iter_matching=0), "few rows"),
+        (FWSS(), "few rows"),
+    ],
+    ids=str,
+)
 def test_few_points_that_miss_the_tails_of_a_horseshoe_say_so(engine, problem):
     gold = np.load(DATA / "horseshoe_linear.npz")
     X, y = (gold["X"], gold["y"]) if problem == "gold" else few_rows()
@@ -443,6 +451,17 @@ def test_few_points_that_miss_the_tails_of_a_horseshoe_say_so(engine, problem):
     model = BayesianLinearRegression(engine, prior=prior, random_state=0)
     with pytest.warns(ConvergenceWarning, match="chains find"):
         model.fit(X, y)
+
+
+def test_svgd_finds_the_tails_of_a_horseshoe_on_few_rows(seed):
+    X, y = few_rows()
+    fits = [
+        BayesianLinearRegression(engine, prior=Horseshoe(1), random_state=seed).fit(X, y).posterior_
+        for engine in (SVGD(), MCMC())
+    ]
+    few, many = (posterior.quantile([0.05, 0.5, 0.95]) for posterior in fits)
+    error = np.sqrt(np.mean(((few - many) / fits[1].std()) ** 2))
+    assert error < 0.3  # of as many exact draws .2
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

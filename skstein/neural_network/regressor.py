@@ -84,8 +84,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         chains are too slow to find: the prior's uncertainty about directions of the weights along
         which its outputs on the training rows do not change. It opens intervals between and beyond
         the data. The unit is the prior's standard deviation; 0 for nothing. It is left out by
-        `partial_fit`, with ``subspace="curve"``, and where it would take more than a second for
-        each particle, as with 4000 weights and as many rows.
+        `partial_fit`, with a ``subspace``, and where it would take more than a second for each
+        particle, as with 4000 weights and as many rows: see ``null_space_``.
     batch_size : int, "auto" or None, default="auto"
         Rows of a step: 32 below 3000 rows, else 100, for "auto"; all rows for None. On all rows,
         weights equal repetition, and the order of rows does not matter, to the last bit.
@@ -125,6 +125,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         variances, all for the standardised data. Of Student t noise these are its squared scales,
         and unknown degrees of freedom follow, as the logarithm of what they have beyond 2, over 15.
         What ``null_space`` adds is in predictions alone.
+    null_space_ : float
+        What predictions have of ``null_space``: 0 where it was left out.
     inference_ : engine instance
         The engine that was run last.
     n_iter_ : int
@@ -245,6 +247,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         target = self._make_target(X, y, weights, scaling)
         self._learn(target, scaling, given)
         self._tangents = self._find_tangents(target)
+        self.null_space_ = 0.0 if self._tangents is None else float(self.null_space)
         self._stream_weight = float(weights.sum())
         noise = self.posterior_.mean()[target.n_weights :]
         self._stream_noise = np.exp(noise) if target.n_noise else None
@@ -301,7 +304,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         X, y, weights = self._rows(X, y, sample_weight, further)
         scaling = self._scaling if further else self._find_scaling(X, weights, y)
         make_target = partial(self._make_target, X, y, weights, scaling)
-        return self._go_on(make_target, weights, scaling)
+        self._go_on(make_target, weights, scaling)
+        self.null_space_ = 0.0
+        return self
 
     def _rows(self, X, y, sample_weight, further):
         """Rows as `_prepared` gives them, with y of shape (n, n_outputs)."""
