@@ -96,7 +96,7 @@ class Predictive(ABC):
         Returns
         -------
         interval : ndarray of shape (n, n_classes, 2) or (n, 2)
-            Lower and upper end.
+            Lower and upper end. Classes are in the order of ``estimator.classes_``.
 
         Raises
         ------

@@ -66,8 +66,8 @@ class StochasticVolatility(BayesianEstimator):
     Parameters
     ----------
     inference : str or engine instance, default="pmfvb"
-        How the posterior is found: "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
-        "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
+        How the posterior is found: "mcmc", "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points",
+        "pmd" or "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     mu_variance : float, default=10.0
         Variance of the normal prior of :math:`\mu`, whose mean is 0.
     phi_a, phi_b : float, default=20.0, 1.5

@@ -273,5 +273,5 @@ def test_what_is_wrong_with_a_block_is_said(rows):
     refused(pieces(X), pieces(signal), "random_effects takes rows in memory", TypeError, effects)
     with pytest.raises(TypeError, match="partial_fit takes rows in memory"):
         BayesianLinearRegression("pmd").partial_fit(pieces(X), pieces(signal))
-    with pytest.raises(ValueError, match=r"x\.csv is no file of a kind"):
+    with pytest.raises(ValueError, match=r"x\.csv is not a file of a known kind"):
         Chunks(["x.csv"]).read(0)

@@ -79,8 +79,8 @@ def infer(target, inference="mcmc", *, init=None, random_state=None, n_jobs=None
     target : Target
         For example a `LogDensity` of your own.
     inference : str or engine, default="mcmc"
-        How the posterior is found: "mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
-        "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
+        How the posterior is found: "mcmc", "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points",
+        "pmd" or "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     init : array-like of shape (m, dim) or ParticlePosterior, default=None
         Particles to start from, in the target's own coordinates. A posterior of the same target is
         continued: "mcmc" continues its chains and adds to its points, "fwss" keeps the particles

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -210,7 +210,8 @@ class MCMC(Engine):
             problems += _missed_moments(posterior, state, diagnostics)
         if problems:
             diagnostics["message"] = (
-                "; ".join(problems) + ". Raise max_draws, n_warmup or n_particles, and look for "
+                "; ".join(problems)
+                + ". Raise the engine's max_draws, n_warmup or n_particles, and look for "
                 "separated modes."
             )
         diagnostics["step_size"] = np.array([chains.step_size for chains in state.chains])
@@ -293,7 +294,7 @@ class MCMC(Engine):
     def _fixed(self):
         return {name: repr(getattr(self, name)) for name in self._kept_fixed}
 
-    _kept_fixed: tuple[str, ...] = (
+    _kept_fixed: ClassVar[tuple[str, ...]] = (
         "sampler",
         "n_chains",
         "batch_size",

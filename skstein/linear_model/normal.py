@@ -27,8 +27,8 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
     Parameters
     ----------
     inference : str or engine instance, default="mcmc"
-        How the posterior is found: "mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
-        "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
+        How the posterior is found: "mcmc", "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points",
+        "pmd" or "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     prior : str or prior instance, default="normal"
         Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge",
         "hierarchical-normal" or "horseshoe", of scale 1, or one of :mod:`skstein.priors`.

@@ -30,8 +30,8 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
     Parameters
     ----------
     inference : str or engine instance, default="mcmc"
-        How the posterior is found: "mcmc", "pmfvb", "svgd", "fwss", "stein-points", "pmd" or
-        "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
+        How the posterior is found: "mcmc", "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points",
+        "pmd" or "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     link : {"logit", "probit"}, default="logit"
         Whose distribution function F is: that of the logistic or of the normal distribution.
     categories : array-like of shape (n_classes,), default=None

@@ -82,7 +82,7 @@ class Chunks:
             frame = pd.read_parquet(path, columns=names)
             return frame[self.columns] if isinstance(self.columns, str) else frame
         raise ValueError(
-            f"{path} is no file of a kind that is known: give .npy (without columns=) or .parquet, "
+            f"{path} is not a file of a known kind: give .npy (without columns=) or .parquet, "
             "or a function that reads it."
         )
 

@@ -298,6 +298,11 @@ def test_a_target_of_ones_own_needs_no_registration(engine, seed):
     assert_allclose(posterior.std(), np.sqrt(0.5), atol=ALLOWED[engine])
 
 
+@every_engine
+def test_a_parameter_is_public(engine):
+    assert not [name for name in ENGINES[engine]().get_params() if name.startswith("_")]
+
+
 def test_engines_are_resolved_by_name_or_cloned():
     for name, kind in ENGINES.items():
         assert type(resolve_engine(name)) is kind
