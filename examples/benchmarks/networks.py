@@ -11,10 +11,13 @@ out.
 test rows. For concrete, elsewhere is the tenth of the rows with most cement, none of which was
 trained on; for digits, the classes 7, 8 and 9.
 
-*posterior*: classifiers by default, and with chains, beside eight long chains of Hamiltonian Monte
-Carlo on all rows with an acceptance step, half of them from untrained networks, whose R-hat is that
-of the logits: in how many test rows they choose the same class, and the total variation between
-their probabilities.
+*posterior*: classifiers by default, and without chains, beside eight long chains of Hamiltonian
+Monte Carlo on all rows with an acceptance step, half of them from untrained networks, whose R-hat
+is that of the logits: in how many test rows they choose the same class, and the total variation
+between their probabilities.
+
+*stages*: log loss and error of the same two on rows left out of tables, with 75 to 900 rows to
+train on, and the seconds of a fit.
 
 *airfoil*: root mean squared error and mean negative log likelihood of airfoil noise, by default and
 with heteroscedastic noise, tangents and longer chains, beside the package sklearn-contrib-bde, if
@@ -23,9 +26,10 @@ it is there, with the settings of its own benchmark; ``--members`` networks each
 Usage::
 
     SKSTEIN_DATA=folder python examples/benchmarks/networks.py [speed] [classes] [ood] [posterior]
-        [airfoil] [--seeds 0 1 2]
+        [stages] [airfoil] [--seeds 0 1 2]
 
-SKSTEIN_DATA names a folder with ``data/uci_concrete.npz`` and ``data/airfoil.npz``.
+SKSTEIN_DATA names a folder with ``data/uci_concrete.npz``, ``data/uci_wine.npz``,
+``data/airfoil.npz``, ``data/german.csv.gz`` and ``data/adult-train.csv.gz``.
 """
 
 import argparse
@@ -37,10 +41,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit, logsumexp, softmax
 from scipy.stats import norm
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_moons
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.preprocessing import StandardScaler
@@ -138,14 +143,16 @@ def ood(seeds):
             print(f"{case.__name__:9}{inference:10} area {np.mean(areas):.3f}", flush=True)
 
 
+SMALL = {
+    "moons": make_moons(200, noise=0.3, random_state=0),
+    "iris": load_iris(return_X_y=True),
+    "wine": load_wine(return_X_y=True),
+    "cancer": load_breast_cancer(return_X_y=True),
+}
+
+
 def posterior(seeds):
-    tables = {
-        "moons": make_moons(200, noise=0.3, random_state=0),
-        "iris": load_iris(return_X_y=True),
-        "wine": load_wine(return_X_y=True),
-        "cancer": load_breast_cancer(return_X_y=True),
-    }
-    for name, (X, y) in tables.items():
+    for name, (X, y) in SMALL.items():
         for seed in seeds:
             X_train, X_test, y_train, _ = train_test_split(
                 X, y, train_size=min(200, len(X) // 2), random_state=seed
@@ -153,7 +160,7 @@ def posterior(seeds):
             scaler = StandardScaler().fit(X_train)
             X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
             long, rhat = hamiltonian(X_train, y_train, X_test, seed)
-            for inference in ("ensemble", "mcmc"):
+            for inference in ("auto", "ensemble"):
                 clf = BayesianMLPClassifier(inference=inference, random_state=seed)
                 spent = seconds(lambda model=clf, X=X_train, y=y_train: model.fit(X, y))
                 proba = clf.predict_proba(X_test)
@@ -183,6 +190,48 @@ def hamiltonian(X, y, X_test, seed):
     if logits.shape[-1] == 1:
         return np.mean([expit(-logits[..., 0]), expit(logits[..., 0])], axis=(1, 2)).T, rhat
     return softmax(logits, axis=-1).mean(axis=(0, 1)), rhat
+
+
+def coded(name):
+    """Features, 0/1 columns for categories, and classes of a table with the outcome last."""
+    path = Path(os.environ.get("SKSTEIN_DATA", ".")) / "data" / f"{name}.csv.gz"
+    table = pd.read_csv(path, header=None, skipinitialspace=True)
+    X, (y, _) = pd.get_dummies(table.iloc[:, :-1], dtype=float), pd.factorize(table.iloc[:, -1])
+    return X.to_numpy(), y
+
+
+def grades():
+    with np.load(Path(os.environ.get("SKSTEIN_DATA", ".")) / "data" / "uci_wine.npz") as file:
+        return file["X"], file["y"].round().astype(int).clip(4, 7)
+
+
+def stages(seeds):
+    tables = {name: (X, y, min(200, len(X) // 2)) for name, (X, y) in SMALL.items()}
+    tables |= {"german": (*coded("german"), 600), "grades": (*grades(), 900)}
+    tables |= {f"adult {n}": (*coded("adult-train"), n) for n in (300, 900)}
+    tables |= {f"digits {n}": (*load_digits(return_X_y=True), n) for n in (300, 600, 900)}
+    for name, (X, y, n) in tables.items():
+        for inference in ("auto", "ensemble"):
+            losses, errors, spent = [], [], []
+            for seed in seeds:
+                X_train, X_test, y_train, y_test = train_test_split(
+                    X,
+                    y,
+                    train_size=n,
+                    test_size=min(len(X) - n, 2000),
+                    random_state=seed,
+                    stratify=y,
+                )
+                clf = BayesianMLPClassifier(inference=inference, random_state=seed)
+                spent.append(seconds(lambda model=clf, X=X_train, y=y_train: model.fit(X, y)))
+                proba = clf.predict_proba(X_test)
+                losses.append(log_loss(y_test, proba))
+                errors.append(np.mean(clf.classes_[proba.argmax(axis=1)] != y_test))
+            print(
+                f"{name:12}{inference:9} log loss {np.mean(losses):.3f}, error "
+                f"{np.mean(errors):.3f}, {np.median(spent):.1f} s",
+                flush=True,
+            )
 
 
 def airfoil(seeds, members):
@@ -248,6 +297,7 @@ def main():
         "classes": classes,
         "ood": ood,
         "posterior": posterior,
+        "stages": stages,
         "airfoil": partial(airfoil, members=args.members),
     }
     for part in args.parts:

@@ -49,7 +49,9 @@ models = {
     "20 networks of a plane, wide prior": BayesianMLPClassifier(
         (20,), inference=KSDThinnedMCMC(20), subspace="curve", **wide
     ),
-    "20 trained networks, default prior": BayesianMLPClassifier((20,), random_state=0),
+    "20 trained networks, default prior": BayesianMLPClassifier(
+        (20,), inference="ensemble", random_state=0
+    ),
     "one network of scikit-learn": MLPClassifier((20,), max_iter=2000, random_state=0),
 }
 print(f"{'':36}accuracy  log loss  calibration error")

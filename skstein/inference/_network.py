@@ -13,11 +13,11 @@ from .mcmc import MCMC
 from .svgd import SVGD
 
 
-def _chains(engine, n_networks, **options):
-    # A chain of few draws, far apart, from every network; all of them become particles.
+def _chains(engine, n_networks, thinning, **options):
+    # A chain of few draws from every network; all of them become particles.
     return engine(
         200,
-        sampler=SGHMC(),
+        sampler=SGHMC(thinning=thinning),
         n_chains=n_networks,
         n_draws=10,
         max_draws=10,
@@ -28,9 +28,10 @@ def _chains(engine, n_networks, **options):
     )
 
 
-def _thinned_chains(n_networks):
+def _thinned_chains(n_networks, thinning):
     # No chain sees enough of the posterior for Stein's identity to hold of it.
-    return _chains(KSDThinnedMCMC, n_networks, thinner=OnlineKSDThinner(spread=0))
+    thinner = OnlineKSDThinner(spread=0)
+    return _chains(KSDThinnedMCMC, n_networks, thinning, thinner=thinner)
 
 
 def _svgd(n_networks):
@@ -48,12 +49,14 @@ def _fwss(n_networks):
     )
 
 
-# Each a function of the number of networks.
-NETWORK_ENGINES = {
-    "ensemble": Ensemble,
-    "mcmc": partial(_chains, MCMC),
-    "ksd-mcmc": _thinned_chains,
-    "pmfvb": AdaptivePMFVB,
-    "svgd": _svgd,
-    "fwss": _fwss,
-}
+_CHAINS = {"mcmc": partial(_chains, MCMC), "ksd-mcmc": _thinned_chains}
+_PARTICLES = {"ensemble": Ensemble, "pmfvb": AdaptivePMFVB, "svgd": _svgd, "fwss": _fwss}
+
+NETWORK_ENGINES = *_CHAINS, *_PARTICLES
+
+
+def network_engine(name, n_networks, thinning):
+    """The engine of one of `NETWORK_ENGINES`; ``thinning`` are the steps of a draw of chains."""
+    if name in _CHAINS:
+        return _CHAINS[name](n_networks, thinning)
+    return _PARTICLES[name](n_networks)

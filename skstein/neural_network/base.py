@@ -21,7 +21,7 @@ from .._validation import (
 )
 from .._warnings import warn
 from ..inference import ENGINES, Ensemble, Trained, resolve_engine
-from ..inference._network import NETWORK_ENGINES
+from ..inference._network import NETWORK_ENGINES, network_engine
 from ..inference.ensemble import (
     automatic_epochs,
     epoch_of_stream,
@@ -169,8 +169,12 @@ class _BayesianMLP(BayesianEstimator):
             return self._training(self.n_networks, True)
         by_name = isinstance(inference, str) and self.subspace is None
         if by_name and inference in NETWORK_ENGINES:
-            inference = NETWORK_ENGINES[inference](self.n_networks)
+            inference = network_engine(inference, self.n_networks, self._chain_thinning)
         return resolve_engine(inference)
+
+    def _chosen_inference(self, target):
+        """``inference``, chosen by the target where it is left open."""
+        return self.inference
 
     def _training(self, n_networks, out_of_bag):
         return Ensemble(
@@ -185,7 +189,7 @@ class _BayesianMLP(BayesianEstimator):
         )
 
     def _engine(self, target):
-        training, then = self._resolve_engine(self.inference), None
+        training, then = self._resolve_engine(self._chosen_inference(target)), None
         if "train" not in training.requires:
             then, whole = training, self.subspace is None
             scaled = whole and works_in_scaled_weights(then, target)

@@ -10,9 +10,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from .._classes import class_codes, stream_classes
 from .._columns import drop_weightless
 from .._prediction import BayesianClassifierMixin
-from .._validation import check_sample_weight, validated
+from .._validation import HasMethods, StrOptions, check_sample_weight, validated
+from ..inference import ENGINES
+from ..inference._network import NETWORK_ENGINES
 from ..outcomes import Bernoulli, Categorical
 from .base import _BayesianMLP
+
+_MOST_FOR_CHAINS = 1000  # rows, with their weights: beyond, chains cost much and change little
 
 
 @dataclass(eq=False, repr=False)
@@ -28,14 +32,15 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         Units of each hidden layer.
     activation : {"relu", "tanh", "logistic"}, default="relu"
         Of the hidden layers.
-    inference : str or engine instance, default="ensemble"
+    inference : str or engine instance, default="auto"
         What follows the training of the networks. "ensemble": nothing. "mcmc": a chain of
-        stochastic gradient Hamiltonian Monte Carlo from each network, which with a few hundred rows
-        is much nearer to the posterior; "ksd-mcmc": thinned, if ``n_particles`` is less than draws.
-        "pmfvb", "svgd" or "fwss": particles that go on from the networks by these engines. Or an
-        engine, which is cloned; an `Ensemble` takes the place of the training that the parameters
-        below describe. A name becomes an engine that does as they say when a nested parameter is
-        set, such as ``inference__max_iter``.
+        stochastic gradient Hamiltonian Monte Carlo from each network, 500 steps, which on a few
+        hundred rows draw the posterior; "ksd-mcmc": thinned, if ``n_particles`` is less than draws.
+        "auto": "mcmc" up to 1000 rows and in a subspace, else "ensemble". "pmfvb", "svgd" or
+        "fwss": particles that go on from the networks by these engines. Or an engine, which is
+        cloned; an `Ensemble` takes the place of the training that the parameters below describe. A
+        name but "auto" becomes an engine that does as they say when a nested parameter is set, such
+        as ``inference__max_iter``.
     subspace : "curve" or None, default=None
         "curve": of all networks, only those in a plane, through two trained networks and the middle
         of a curve of good networks between them. There ``inference`` may be "mcmc", "ksd-mcmc",
@@ -117,10 +122,16 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     (2, 3, 2)
     """
 
+    _parameter_constraints = {
+        **_BayesianMLP._parameter_constraints,
+        "inference": [StrOptions({"auto", *NETWORK_ENGINES, *ENGINES}), HasMethods("run")],
+    }
+
     _effort = (5_000, 15)
+    _chain_thinning = 25
 
     _: KW_ONLY
-    inference: Any = "ensemble"
+    inference: Any = "auto"
     prior: Any = "normal"
     learning_rate_init: float = 0.003
 
@@ -221,6 +232,20 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
 
     def _make_target(self, X, codes, sample_weight, scaling, **options):
         return self._target(X, codes, sample_weight, scaling, **options)
+
+    def _chosen_inference(self, target):
+        if self.inference != "auto":
+            return self.inference
+        few = self.subspace is not None or target.total_weight <= _MOST_FOR_CHAINS
+        return "mcmc" if few else "ensemble"
+
+    def _resolve_engine(self, inference):
+        if inference == "auto":
+            raise ValueError(
+                'inference="auto" has no parameters of its own: name an engine, such as '
+                'inference="mcmc".'
+            )
+        return super()._resolve_engine(inference)
 
     @property
     def _outcome(self):
