@@ -673,7 +673,7 @@ def test_engines_that_would_be_lost_are_refused(engine):
 def test_a_classifier_adds_chains_on_few_rows(rng):
     X = rng.normal(size=(150, 2))
     y = X[:, 0] > 0.0
-    clf = BayesianMLPClassifier((4,), n_networks=2, max_iter=50, random_state=0)
+    clf = BayesianMLPClassifier((4,), n_networks=2, max_iter=200, random_state=0)
     assert isinstance(clf.fit(X, y).inference_, MCMC)
     assert len(clf.posterior_) == 20
     many = clone(clf).fit(X, y, sample_weight=np.full(150, 10.0))
