@@ -14,7 +14,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "skstein"
 
 # What every module may import, beside the standard library and its own folder.
-EVERYWHERE = ("numpy", "scipy", "skstein._lazy")
+EVERYWHERE = ("numpy", "scipy", "skstein._lazy", "skstein._named")
 OPTIONAL = ("matplotlib", "arviz", "arviz_base", "pandas", "dask", "distributed", "xarray")
 
 # The parts of a target that are no model: what an engine may know of them.
@@ -70,6 +70,7 @@ ROWS = {
     "skstein._blocks": ("sklearn.get_config",),
     "skstein._containers": ("arviz", "arviz_base", "pandas"),
     "skstein._lazy": (),
+    "skstein._named": (),
     "skstein._parallel": ("cloudpickle", "joblib", "threadpoolctl"),
     "skstein._random": ("sklearn.utils",),
     "skstein._validation": ("sklearn.base", "sklearn.utils", "skstein._warnings"),
