@@ -26,6 +26,7 @@ ENGINE = (
     "sklearn.base",
     "sklearn.exceptions",
     "skstein._probe",
+    "skstein._quantiles",
     "skstein._validation",
     "skstein._warnings",
     "skstein.diagnostics",
