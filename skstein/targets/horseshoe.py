@@ -32,11 +32,10 @@ from scipy.special import expit, logsumexp, ndtr, ndtri
 
 from .. import _jit
 from ..priors.deviations import LogInverseGamma
-from .base import Target
 from .joint_prior import Flat
 from .log_density import LogDensity
 from .newton import gaussian_bijection, laplace_approximation
-from .wrapper import Wrapper
+from .wrapper import Slice, Wrapper
 
 _ROUND = 0.02  # below which w does not tell the logarithmic spike at 0
 _W_MOST = 8.0
@@ -286,7 +285,9 @@ class HorseshoeTarget(Wrapper):
         start = self.initial
 
         def given(u, guess):
-            slice_ = _Given(self, self._inner, u)
+            point = np.zeros(self.dim)
+            point[self._inner] = u
+            slice_ = Slice(self, point, rest)
             found = laplace_approximation(slice_, guess, tol=1e-8)
             log_det = np.linalg.slogdet(found.hessian)[1]
             return slice_.log_density(found.mode[None])[0] - 0.5 * log_det, found
@@ -391,20 +392,3 @@ class HorseshoeTarget(Wrapper):
         twin._gaussian = None
         twin.n_rows = twin.target.n_rows
         return twin
-
-
-class _Given(Target):
-    """A target whose coordinate ``place`` has a given value."""
-
-    def __init__(self, target, place, value):
-        self._target, self._place, self._value = target, place, value
-        self.dim = target.dim - 1
-
-    def _full(self, part):
-        return np.insert(part, self._place, self._value, axis=1)
-
-    def log_density(self, part):
-        return self._target.log_density(self._full(part))
-
-    def score(self, part, rows=None):
-        return np.delete(self._target.score(self._full(part), rows), self._place, axis=1)
