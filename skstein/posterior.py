@@ -156,10 +156,7 @@ class ParticlePosterior:
         -------
         ndarray of shape (dim,) or (k, dim)
         """
-        probabilities = np.atleast_1d(np.asarray(q, dtype=float))
-        if not ((probabilities >= 0) & (probabilities <= 1)).all():
-            raise ValueError(f"q must lie in [0, 1], got {q!r}.")
-        result = weighted_quantile(self.particles, self.weights, probabilities)
+        result = weighted_quantile(self.particles, self.weights, check_fractions(q, "q"))
         return result[0] if np.ndim(q) == 0 else result
 
     def expect(self, function: Callable) -> Array:

@@ -86,7 +86,12 @@ ROWS = {
     # Parameter objects, and what is learnt from arrays alone.
     "skstein.diagnostics": (),
     "skstein.kernels": ("sklearn.base", "skstein._jit"),
-    "skstein.metrics": ("sklearn.metrics", "skstein.kernels"),
+    "skstein.metrics": (
+        "sklearn.metrics",
+        "sklearn.utils",
+        "skstein._validation",
+        "skstein.kernels",
+    ),
     "skstein.metrics.distributions": (
         "skstein._blocks",
         "skstein._crps",
@@ -207,6 +212,7 @@ ROWS = {
     ),
     "skstein.decomposition": (*ESTIMATOR, "skstein._topics", "skstein.inference._mirror"),
     "skstein._topics": (
+        "sklearn.utils",
         "skstein._jit",
         "skstein._random",
         "skstein._validation",
