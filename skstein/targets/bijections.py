@@ -64,9 +64,7 @@ class Affine:
         return self.offset + _times(z, self.matrix.T)
 
     def inverse(self, theta):
-        return self._solve(theta - self.offset)
-
-    def _solve(self, delta):
+        delta = theta - self.offset
         if self.inverse_matrix is not None:
             return _times(delta, self.inverse_matrix.T)
         return _solved(delta, self.matrix)
