@@ -131,7 +131,7 @@ class HorseshoeMap:
         log_tau = self.log_scale + noise - np.copysign(np.log(np.tan(0.5 * angle)), -u)
         return log_tau, slope, curve, z[:, -1:]
 
-    def at(self, z):
+    def parts(self, z):
         """Coefficients and derivatives, `horseshoe_coefficients`; those of tau by u."""
         log_tau, slope, curve, log_c = self._scales(z)
         return _coefficients(z[:, self.coef], log_tau, log_c), slope, curve
@@ -159,8 +159,8 @@ class HorseshoeMap:
         return z
 
     def pull(self, z, score, at=None):
-        """The transposed Jacobian times scores at ``forward(z)``; ``at`` is what `at` gives."""
-        (_, by_w, by_tau, by_c, *_), slope, _ = self.at(z) if at is None else at
+        """The transposed Jacobian times scores at ``forward(z)``; ``at`` is what `parts` gives."""
+        (_, by_w, by_tau, by_c, *_), slope, _ = self.parts(z) if at is None else at
         own, pulled = score[:, self.coef], score.copy()
         pulled[:, self.coef] = own * by_w
         along = score[:, -2] + np.einsum("ij,ij->i", own, by_tau)
@@ -171,7 +171,7 @@ class HorseshoeMap:
         return pulled
 
     def log_det(self, z):
-        parts, slope, _ = self.at(z)
+        parts, slope, _ = self.parts(z)
         return parts[4].sum(axis=1) + np.log(slope[:, 0])
 
     def _log_det_score(self, z, at):
@@ -186,11 +186,11 @@ class HorseshoeMap:
         return score
 
     def pull_score(self, z, score):
-        at = self.at(z)
+        at = self.parts(z)
         return self.pull(z, score, at) + self._log_det_score(z, at)
 
     def push_score(self, z, score):
-        at = self.at(z)
+        at = self.parts(z)
         (_, by_w, by_tau, by_c, *_), slope, _ = at
         pushed = score - self._log_det_score(z, at)
         own, along = pushed[:, self.coef] / by_w, pushed[:, -2] / slope[:, 0]
@@ -360,7 +360,7 @@ class HorseshoeTarget(Wrapper):
         return self._pulled(z, self.target.score(self.forward(z), rows))
 
     def log_density_and_score(self, z):
-        at, theta = self.map.at(z), z[:, : self._inner].copy()
+        at, theta = self.map.parts(z), z[:, : self._inner].copy()
         theta[:, self.map.coef] = at[0][0]
         value, score = self.target.log_density_and_score(theta)
         return value + self._own_log_prior(z), self._pulled(z, score, at)
