@@ -19,6 +19,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import InconsistentVersionWarning
 
 from ._callbacks import ProgressLines, RoundTasks, between_rounds
+from ._named import NamedParameters
 from ._validation import has_callbacks, validate_data
 from .inference import resolve_engine
 
@@ -71,7 +72,7 @@ class VersionedPickles:
 
 
 @dataclass(eq=False, repr=False)
-class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
+class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin, BaseEstimator):
     """Base class: parameters that may be names, and inference."""
 
     _: KW_ONLY
@@ -88,7 +89,6 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
     # What to do in place of parameters that users of scikit-learn know.
     _instead: ClassVar[dict] = {}
 
-    # Parameters that may be a name, and what turns the name into an instance with its defaults.
     _named_parameters: ClassVar[dict] = {"inference": resolve_engine}
 
     def __new__(cls, *args, **params):
@@ -105,36 +105,6 @@ class BayesianEstimator(VersionedPickles, CallbackSupportMixin, BaseEstimator):
         kind, pages = type(self), _documentation()
         ours = kind.__module__.partition(".")[0] == "skstein"
         return f"{pages}/generated/skstein.html#skstein.{kind.__name__}" if ours and pages else ""
-
-    def set_params(self, **params):
-        """Set the parameters of this estimator and of what it contains.
-
-        A parameter given by name, such as ``inference="pmd"`` or ``prior="normal"``, becomes an
-        instance of its own when a nested parameter arrives, so that a grid may hold both
-        ``inference`` and ``inference__n_particles``.
-
-        Parameters
-        ----------
-        **params : dict
-            Parameters, nested ones as ``<component>__<parameter>``.
-
-        Returns
-        -------
-        self : estimator instance
-
-        Raises
-        ------
-        ValueError
-            If a name or a nested parameter is unknown.
-        TypeError
-            If a component is a class instead of an instance.
-        """
-        components = {key.partition("__")[0] for key in params if "__" in key}
-        for name in sorted(components & self._named_parameters.keys()):
-            value = params.get(name, getattr(self, name))
-            if isinstance(value, str | type):
-                params[name] = self._named_parameters[name](value)
-        return super().set_params(**params)
 
     def _infer(self, target, bijection, X, y, sample_weight, offset=None, **fitted):
         """Run the engine on `target`, and set the attributes that follow from the posterior.

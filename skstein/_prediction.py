@@ -213,20 +213,23 @@ class PredictsOutcomes:
 
     def _scores(self, X, y, score):
         """Concatenate ``score(heads, weights, y)`` over blocks of the rows of X and y."""
-        y = self._observed(y)
-        check_consistent_length(X, y)
-        blocks = []
-        with np.errstate(over="ignore", invalid="ignore"):
-            for rows, heads, weights in self._row_heads(X):
-                blocks.append(score(heads, weights, y[rows]))
-        return without_overflow(blocks)
+        return self._over_rows(X, score, self._observed_at(X, y))
 
-    def _over_rows(self, X, function):
-        """Concatenate ``function(heads, weights)`` over blocks of the rows of X."""
+    def _over_rows(self, X, function, *by_row):
+        """Concatenate ``function(heads, weights, *by_row)`` over blocks of the rows of X."""
         with np.errstate(over="ignore", invalid="ignore"):
             return without_overflow(
-                [function(heads, weights) for _, heads, weights in self._row_heads(X)]
+                [
+                    function(heads, weights, *(values[rows] for values in by_row))
+                    for rows, heads, weights in self._row_heads(X)
+                ]
             )
+
+    def _observed_at(self, X, y):
+        """Outcomes as `_observed` gives them, one for each row of X."""
+        y = self._observed(y)
+        check_consistent_length(X, y)
+        return y
 
     def _row_heads(self, X, theta=None):
         """Yield (rows, heads, weights) of each block of rows of X.

@@ -130,12 +130,20 @@ def narrowest_interval(values, weights, mass):
     return result
 
 
+def systematic(weights, n, rng=None):
+    """Numbers of ``n`` components, each as often as its weight says, to within one.
+
+    Without ``rng`` the choice is never random: from the middle of equal shares.
+    """
+    first = 0.5 if rng is None else rng.random()
+    total = np.cumsum(weights)
+    found = np.searchsorted(total, (np.arange(n) + first) / n * total[-1])
+    return np.minimum(found, len(weights) - 1)
+
+
 def representatives(weights):
     """Numbers of some components of a mixture that stand for all, in equal shares."""
-    n = min(len(weights), _FEW)
-    total = np.cumsum(weights)
-    found = np.searchsorted(total, (np.arange(n) + 0.5) / n * total[-1])
-    return np.minimum(found, len(weights) - 1)
+    return systematic(weights, min(len(weights), _FEW))
 
 
 def mixture_quantiles(cdf, ppf, weights, q, *, discrete, pdf=None):

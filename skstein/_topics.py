@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import betainc
+from sklearn.utils import gen_batches
 
 from . import _jit
 from ._random import as_generator
@@ -246,8 +247,7 @@ class Block(NamedTuple):
 def document_blocks(X):
     """Pieces of work that cover the rows of a canonical CSR array."""
     blocks = []
-    for start in range(0, X.shape[0], _BLOCK):
-        rows = slice(start, min(start + _BLOCK, X.shape[0]))
+    for rows in gen_batches(X.shape[0], _BLOCK):
         part = X[rows]
         columns, words = np.unique(part.indices, return_inverse=True)
         blocks.append(Block(rows, _jit.lda.documents(part.indptr, words, part.data), columns))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
 from sklearn import config_context
-from sklearn.utils import Bunch, check_consistent_length
+from sklearn.utils import Bunch
 
 from ._blocks import row_blocks
 from ._crps import crps_of_points
@@ -101,7 +101,7 @@ class TransformedOutcome(Predictive):
         return result
 
     def log_predictive(self, y):
-        y = self._observed(y)
+        y = self.direct.estimator._observed_at(self.direct.X, y)
         z = self._transform(y)
         with np.errstate(all="ignore"):
             std = self.direct.std()
@@ -122,7 +122,7 @@ class TransformedOutcome(Predictive):
         return self.direct.log_predictive(z) - np.log(slope)
 
     def crps(self, y):
-        y = self._observed(y)
+        y = self.direct.estimator._observed_at(self.direct.X, y)
         knots = self.direct.quantiles(ndtr(_KNOTS))
         edges = np.sort(CubicSpline(_KNOTS, knots, axis=1)(_EDGES), axis=1)
         blocks = []
@@ -155,12 +155,6 @@ class TransformedOutcome(Predictive):
     def _by_particle(self):
         for _, heads, weights in self.direct.estimator._row_noises(self.direct.X):
             yield self._particle_moments(heads)[1], weights
-
-    def _observed(self, y):
-        """Outcomes as floats, checked."""
-        y = self.direct.estimator._observed(y)
-        check_consistent_length(self.direct.X, y)
-        return y
 
     def _transform(self, y):
         column = y[:, None]

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import digamma, logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from ._estimator import VersionedPickles
@@ -285,8 +286,8 @@ class LatentDirichletAllocation(
             particles, dtype = copy(self._particles), self.components_.dtype
             self.random_state_ = deepcopy(self.random_state_)
         map_pieces = make_map(self.n_jobs)
-        for start in range(0, X.shape[0], self.batch_size):
-            batch = X[start : start + self.batch_size]
+        for rows in gen_batches(X.shape[0], self.batch_size):
+            batch = X[rows]
             ratio = self.total_samples / batch.shape[0]
             step_size = self._next_step_size("online")
             particles.step(batch, ratio, step_size, self.random_state_, map_pieces)
@@ -430,7 +431,7 @@ class LatentDirichletAllocation(
         if self.learning_method == "batch":
             return [np.arange(n)]
         order = self.random_state_.permutation(n)
-        return [order[start : start + self.batch_size] for start in range(0, n, self.batch_size)]
+        return [order[batch] for batch in gen_batches(n, self.batch_size)]
 
     def _next_step_size(self, learning_method):
         self.n_batch_iter_ += 1

@@ -5,7 +5,6 @@ that each draw predicts. A posterior alone has neither; an estimator has both on
 """
 
 import numpy as np
-from sklearn.utils import check_consistent_length
 
 from ._containers import make_container
 from ._inside import inside, named_posterior
@@ -81,8 +80,7 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
         theta, n_chains = posterior.chains.reshape(-1, len(posterior.names)), len(posterior.chains)
         chosen = slice(None)
     if y is not None:
-        y = inner._observed(y)
-        check_consistent_length(prediction.X, y)
+        y = inner._observed_at(prediction.X, y)
     drawn, log_likelihood = [], []
     for rows, heads, _ in inner._row_heads(prediction.X, theta):
         heads = [head[..., chosen] for head in np.broadcast_arrays(*heads)]

@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
-from sklearn.utils import check_consistent_length
 
 from ._containers import as_table
 from ._pareto import pareto_smoothed
@@ -137,8 +136,7 @@ def loo(estimator, X, y, sample_weight=None):
             "loo needs rows that are independent given a particle; a particle of "
             f"{type(inner).__name__} has seen them all. Use cross_val_score."
         )
-    y = inner._observed(y)
-    check_consistent_length(prediction.X, y)
+    y = inner._observed_at(prediction.X, y)
     counts = check_sample_weight(sample_weight, prediction.X)
     chains = inner.posterior_.chains
     theta = None if chains is None else chains.reshape(-1, chains.shape[2])

@@ -11,6 +11,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 from . import outcomes
+from ._named import NamedParameters, by_name, refuse_class
 from ._validation import LARGEST, HasMethods, Interval, StrOptions
 from .outcomes.student_t import LEAST_DF
 from .priors import PRIORS, resolve_prior
@@ -78,7 +79,7 @@ class StudentTNoise(Noise):
         return outcomes.StudentT(noise_prior, None if self.df == "estimate" else self.df)
 
 
-class HeteroscedasticNoise(Noise):
+class HeteroscedasticNoise(NamedParameters, Noise):
     """Noise that differs between rows: its log standard deviation is a predictor of its own.
 
     It has an intercept, and coefficients of all features, in a network an output; so
@@ -107,6 +108,7 @@ class HeteroscedasticNoise(Noise):
     True
     """
 
+    _named_parameters = {"prior": lambda prior: resolve_prior(prior, 0.5, "noise__prior")}
     _parameter_constraints: dict = {
         "prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
         "df": [None, *StudentTNoise._parameter_constraints["df"]],
@@ -116,19 +118,10 @@ class HeteroscedasticNoise(Noise):
         self.prior = prior
         self.df = df
 
-    def set_params(self, **params):
-        # As of an estimator: a name becomes a prior of its own when a parameter of it arrives.
-        prior = params.get("prior", self.prior)
-        if isinstance(prior, str | type) and any(key.startswith("prior__") for key in params):
-            params["prior"] = self._resolved(prior)
-        return super().set_params(**params)
-
-    def _resolved(self, prior):
-        return resolve_prior(prior, 0.5, "noise__prior")
-
     def outcome(self, noise_prior):
         even = NormalNoise() if self.df is None else StudentTNoise(self.df)
-        return outcomes.Heteroscedastic(even.outcome(noise_prior), self._resolved(self.prior))
+        prior = self._named_parameters["prior"](self.prior)
+        return outcomes.Heteroscedastic(even.outcome(noise_prior), prior)
 
 
 NOISES: dict[str, Any] = {
@@ -164,14 +157,8 @@ def resolve_noise(noise):
     StudentTNoise()
     """
     if isinstance(noise, str):
-        if noise not in NOISES:
-            names = ", ".join(map(repr, sorted(NOISES)))
-            raise ValueError(f"noise={noise!r} is unknown; use one of {names}, or a noise.")
-        return NOISES[noise]()
-    if isinstance(noise, type):
-        raise TypeError(
-            f"noise is the class {noise.__name__}; pass an instance: noise={noise.__name__}()."
-        )
+        return by_name(noise, NOISES, "noise", "a noise")()
+    refuse_class(noise, "noise")
     if not isinstance(noise, Noise):
         raise TypeError(
             f"noise={noise!r} is not a noise; pass a name of {sorted(NOISES)}, or an instance of a "

@@ -8,7 +8,7 @@ import numpy as np
 
 from ._containers import as_table, make_container, variables_of
 from ._probe import Probe
-from ._quantiles import narrowest_interval, weighted_quantile
+from ._quantiles import narrowest_interval, systematic, weighted_quantile
 from ._random import as_generator
 from ._validation import check_count, check_fractions
 from ._warnings import warn
@@ -156,10 +156,7 @@ class ParticlePosterior:
         -------
         ndarray of shape (dim,) or (k, dim)
         """
-        probabilities = np.atleast_1d(np.asarray(q, dtype=float))
-        if not ((probabilities >= 0) & (probabilities <= 1)).all():
-            raise ValueError(f"q must lie in [0, 1], got {q!r}.")
-        result = weighted_quantile(self.particles, self.weights, probabilities)
+        result = weighted_quantile(self.particles, self.weights, check_fractions(q, "q"))
         return result[0] if np.ndim(q) == 0 else result
 
     def expect(self, function: Callable) -> Array:
@@ -268,7 +265,7 @@ class ParticlePosterior:
         """
         if not 1 <= n_particles <= len(self):
             raise ValueError(f"n_particles must lie in 1..{len(self)}, got {n_particles}.")
-        chosen = self._evenly_chosen(n_particles)
+        chosen = systematic(self.weights, n_particles)
         return self._with(
             particles=self.particles[chosen],
             weights=np.full(n_particles, 1.0 / n_particles),
@@ -440,18 +437,12 @@ class ParticlePosterior:
             n_draws = len(self) if n_draws is None else n_draws
             if n_draws < 1:
                 raise ValueError(f"n_draws must be at least 1, got {n_draws}.")
-            chosen = self._evenly_chosen(n_draws)
+            chosen = systematic(self.weights, n_draws)
             draws, comment = self.particles[None, chosen], {"comment": _NO_CHAIN}
             if self.log_densities is not None:
                 groups["sample_stats"] = {"lp": self.log_densities[None, chosen]}
         groups["posterior"], dims, coords = variables_of(draws, self.names)
         return groups, {"dims": dims, "coords": coords, "attrs": comment}, chosen
-
-    def _evenly_chosen(self, n):
-        """Positions of n particles, each within one of n times its weight; systematic."""
-        positions = (np.arange(n) + 0.5) / n
-        cumulative = np.cumsum(self.weights)
-        return np.minimum(np.searchsorted(cumulative, positions * cumulative[-1]), len(self) - 1)
 
     def _pushed(self, bijection: Bijection, names=None) -> "ParticlePosterior":
         """The same posterior in the coordinates ``bijection.forward(particles)``."""

@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from ..targets.factors import ConjugateFactor
+from ..thinning.moments import StreamMoments
 
 _UP_TO = 1000  # coordinates of a factor; beyond, its covariance costs more than it tells
 
@@ -55,19 +56,11 @@ def _normal_entropy(theta):
     half = m // 2
     if len(theta) * half <= d:
         return math.nan
-    (mean, first, n), (other_mean, second, k) = (
-        _scatter(part.reshape(-1, d)) for part in (theta[:, :half], theta[:, half:])
-    )
-    gap = mean - other_mean
-    whole = first + second + (n * k / (n + k)) * np.outer(gap, gap)
-    covariances = np.stack([whole / (n + k - 1), first / (n - 1), second / (k - 1)])
+    first, second, whole = (StreamMoments(d, full=True) for _ in range(3))
+    for part, values in ((first, theta[:, :half]), (second, theta[:, half:])):
+        part.add(values.reshape(-1, d))
+        whole.merge(part)
+    covariances = np.stack([part.scatter / (part.count - 1) for part in (whole, first, second)])
     log_dets = np.linalg.slogdet(covariances)[1]
     constant = 0.5 * d * (1.0 + math.log(2.0 * math.pi))
     return float(constant + log_dets @ [1.0, -0.25, -0.25])
-
-
-def _scatter(rows):
-    """Mean of the rows, the products of their deviations from it, summed, and their number."""
-    mean = rows.mean(axis=0)
-    centred = rows - mean
-    return mean, centred.T @ centred, len(rows)

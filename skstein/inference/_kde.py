@@ -13,6 +13,7 @@ made from draws of the one before, then does not wander off by its sampling erro
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
+from .._quantiles import systematic
 from ._groups import find_groups
 
 _ENOUGH = 300  # particles that show whether there are separated groups
@@ -127,14 +128,6 @@ def defensive_draws(theta, weights, n_draws, rng):
         share = np.log(count / n_draws)
         kernels += [(share + log_w, centres, factor) for log_w, centres, factor in density.kernels]
     return np.concatenate(draws), KernelDensity(kernels)
-
-
-def systematic(weights, n_draws, rng):
-    """Indices of ``n_draws`` particles, each as often as its weight says, to within one."""
-    positions = (np.arange(n_draws) + rng.random()) / n_draws
-    cumulative = np.cumsum(weights)
-    found = np.searchsorted(cumulative, positions * cumulative[-1])
-    return np.minimum(found, len(weights) - 1)
 
 
 def _silverman(weights, dim):

@@ -10,7 +10,8 @@ from copy import copy
 
 import numpy as np
 
-from ._kde import grouped_draws, systematic
+from .._quantiles import systematic
+from ._kde import grouped_draws
 
 MAX_PIECES = 300
 _NEGLIGIBLE = 1e-3  # share of a step that may be left out when kernels keep it from being completed

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from sklearn.base import clone
 
 from .._lazy import Registry
+from .._named import by_name, refuse_class
 
 if TYPE_CHECKING:
     from ..protocols import RunsOnTargets
@@ -56,20 +57,11 @@ def resolve_engine(inference: "str | RunsOnTargets") -> "Engine":
     from .base import as_engine
 
     if isinstance(inference, str):
-        if inference not in ENGINES:
-            names = ", ".join(map(repr, sorted(ENGINES)))
-            raise ValueError(
-                f"inference={inference!r} is unknown; use one of {names}, or an engine."
-            )
-        engine = ENGINES[inference]()
-    elif isinstance(inference, type):
-        raise TypeError(
-            f"inference is the class {inference.__name__}; pass an instance: "
-            f"inference={inference.__name__}()."
-        )
-    elif not hasattr(inference, "run"):
-        raise TypeError(f"inference={inference!r} is not an engine: it has no run method.")
+        engine = by_name(inference, ENGINES, "inference", "an engine")()
     else:
+        refuse_class(inference, "inference")
+        if not hasattr(inference, "run"):
+            raise TypeError(f"inference={inference!r} is not an engine: it has no run method.")
         engine = clone(inference, safe=False)
     if hasattr(engine, "_parameter_constraints"):
         engine._validate_params()

@@ -25,6 +25,7 @@ _LONGEST_CHAINS = 2**20  # numbers; 8 MB
 N_PARTICLES = [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")]
 COORDINATES = {"whiten": ["boolean"], "one_sided": ["boolean"]}
 BATCH_SIZE = [None, Interval(Integral, 1, None, closed="left")]
+AUTO_BATCH_SIZE = [*BATCH_SIZE, StrOptions({"auto"})]
 SURROGATE = [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]
 
 

@@ -44,7 +44,6 @@ class LaplaceDraws(Engine):
     >>> model = BayesianLogisticRegression(inference=LaplaceDraws(n_particles=500))
     """
 
-    requires = ("score",)
     needs_gaussian = True
     subsampling = None
     iterative = False

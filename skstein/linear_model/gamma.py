@@ -117,7 +117,5 @@ class BayesianGammaRegression(LogLinkRegressor):
     _outcome = Gamma()
 
     def _summaries(self, posterior):
-        dispersion = posterior.expect(
-            lambda theta: np.exp(theta[:, posterior.names.index("log_dispersion")])
-        )
+        dispersion = posterior.weights @ np.exp(posterior["log_dispersion"])
         return {**super()._summaries(posterior), "dispersion_": float(dispersion)}

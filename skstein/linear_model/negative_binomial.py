@@ -118,5 +118,5 @@ class BayesianNegativeBinomialRegression(CountRegressor):
     _outcome = NegativeBinomial()
 
     def _summaries(self, posterior):
-        alpha = posterior.expect(lambda theta: np.exp(theta[:, posterior.names.index("log_alpha")]))
+        alpha = posterior.weights @ np.exp(posterior["log_alpha"])
         return {**super()._summaries(posterior), "alpha_": float(alpha)}

@@ -18,46 +18,6 @@ which make others: ``IntervalScoreScorer(level=0.5)``, or
 for probabilities scikit-learn has ``"neg_log_loss"`` and ``"neg_brier_score"``.
 """
 
-from .distributions import crps, crps_normal_mixture, interval_coverage, interval_score
-from .points import ksd, mmd, mmd_gaussian_mixture, normalized_ksd
-from .probabilities import (
-    agreement,
-    expected_calibration_error,
-    total_variation,
-)
-from .scorers import (
-    CoverageScorer,
-    CRPSScorer,
-    IntervalScoreScorer,
-    LogPredictiveScorer,
-    PinballScorer,
-    PredictiveScorer,
-    coverage_scorer,
-    crps_scorer,
-    interval_score_scorer,
-    log_predictive_scorer,
-)
+from .._lazy import attach
 
-__all__ = [
-    "CRPSScorer",
-    "CoverageScorer",
-    "IntervalScoreScorer",
-    "LogPredictiveScorer",
-    "PinballScorer",
-    "PredictiveScorer",
-    "agreement",
-    "coverage_scorer",
-    "crps",
-    "crps_normal_mixture",
-    "crps_scorer",
-    "expected_calibration_error",
-    "interval_coverage",
-    "interval_score",
-    "interval_score_scorer",
-    "ksd",
-    "log_predictive_scorer",
-    "mmd",
-    "mmd_gaussian_mixture",
-    "normalized_ksd",
-    "total_variation",
-]
+__getattr__, __dir__, __all__ = attach(__name__)

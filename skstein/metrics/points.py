@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from sklearn.utils import gen_batches
 
 from ..kernels import RBF, resolve_kernel
 from ._average import normalized
@@ -255,9 +256,7 @@ def _points(points, name):
 def _double_sum(matrix_rows, weights):
     """``sum_ij w_i w_j K_ij``, given a function from a slice to those rows of K."""
     n, total = len(weights), 0.0
-    size = max(1, _BLOCK // n)
-    for start in range(0, n, size):
-        rows = slice(start, start + size)
+    for rows in gen_batches(n, max(1, _BLOCK // n)):
         total += weights[rows] @ matrix_rows(rows) @ weights
     return total
 

@@ -1,9 +1,8 @@
 """How good predicted probabilities of classes are: against what happened, and against others."""
 
-import numbers
-
 import numpy as np
 
+from .._validation import check_count
 from ._average import normalized
 
 
@@ -46,8 +45,7 @@ def expected_calibration_error(y_true, y_prob, n_bins=15, *, labels=None, sample
     >>> round(expected_calibration_error([0, 1, 1, 1], [0.2, 0.8, 0.8, 0.8]), 6)
     0.2
     """
-    if not isinstance(n_bins, numbers.Integral) or n_bins < 1:
-        raise ValueError(f"n_bins must be a positive integer, got {n_bins!r}.")
+    check_count(n_bins, "n_bins")
     codes, proba = _coded(y_true, y_prob, labels)
     shares = normalized(sample_weight, len(codes), "sample_weight")
     confidence = proba.max(axis=1)

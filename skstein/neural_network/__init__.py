@@ -7,8 +7,6 @@ then an engine goes on from there to spread particles around each mode, or nothi
 standardised inside, and particles are kept in the standardised coordinates.
 """
 
-from .base import _Scaling as _Scaling  # where pickles look for it
-from .classifier import BayesianMLPClassifier
-from .regressor import BayesianMLPRegressor
+from .._lazy import attach
 
-__all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
+__getattr__, __dir__, __all__ = attach(__name__)

@@ -170,14 +170,6 @@ class Canonical:
     def curvature(self, eta, y):
         return self.cumulant_curvature(eta[0])[None, None]
 
-    def terms(self, eta, y, weights, value, score):
-        total = None
-        if value:
-            ones = np.ones(len(y)) if weights is None else weights
-            total = eta[0] @ (y * ones) - self.cumulant(eta[0]) @ ones
-            total += np.sum(self.log_base(y) * ones)
-        return total, weighted(self.residual(eta, y), weights) if score else None
-
 
 def _chosen(eta, some):
     """The heads of some particles."""

@@ -7,16 +7,6 @@ pipeline, a search or a transformed target, wherever `skstein.predictive` reache
 matplotlib is imported when something is drawn, never before.
 """
 
-from .history import HistoryDisplay
-from .ksd_path import KSDPathDisplay
-from .posterior_interval import PosteriorIntervalDisplay
-from .predictive_interval import PredictiveIntervalDisplay
-from .uncertainty import UncertaintyDisplay
+from .._lazy import attach
 
-__all__ = [
-    "HistoryDisplay",
-    "KSDPathDisplay",
-    "PosteriorIntervalDisplay",
-    "PredictiveIntervalDisplay",
-    "UncertaintyDisplay",
-]
+__getattr__, __dir__, __all__ = attach(__name__)

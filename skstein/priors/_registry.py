@@ -4,6 +4,7 @@ from sklearn.base import clone
 
 from .. import priors
 from .._lazy import Registry
+from .._named import by_name, refuse_class
 
 PRIORS = {
     "normal": lambda scale: priors.Normal(scale),
@@ -22,10 +23,7 @@ DEVIATION_PRIORS = Registry(
 def resolve_deviation_prior(prior):
     """Turn an estimator's ``effects_prior`` into a prior of its own; see `resolve_prior`."""
     if isinstance(prior, str):
-        if prior not in DEVIATION_PRIORS:
-            names = ", ".join(map(repr, sorted(DEVIATION_PRIORS)))
-            raise ValueError(f"effects_prior={prior!r} is unknown; use one of {names}, or a prior.")
-        return DEVIATION_PRIORS[prior]()
+        return by_name(prior, DEVIATION_PRIORS, "effects_prior", "a prior")()
     from .deviations import DeviationPrior
 
     return _own(prior, DeviationPrior, "effects_prior", DEVIATION_PRIORS)
@@ -61,19 +59,13 @@ def resolve_prior(prior, default_scale=1.0, name="prior"):
     Normal(scale=10.0)
     """
     if isinstance(prior, str):
-        if prior not in PRIORS:
-            names = ", ".join(map(repr, sorted(PRIORS)))
-            raise ValueError(f"{name}={prior!r} is unknown; use one of {names}, or a prior.")
-        return PRIORS[prior](default_scale)
+        return by_name(prior, PRIORS, name, "a prior")(default_scale)
     return _own(prior, priors.Prior, name, PRIORS)
 
 
 def _own(prior, kind, name, known):
     """A clone of a prior that is an instance of ``kind``."""
-    if isinstance(prior, type):
-        raise TypeError(
-            f"{name} is the class {prior.__name__}; pass an instance: {name}={prior.__name__}()."
-        )
+    refuse_class(prior, name)
     if not isinstance(prior, kind):
         kind_name = kind.__name__ if kind is priors.Prior else "HalfNormal or HalfStudentT"
         raise TypeError(

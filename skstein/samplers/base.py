@@ -5,12 +5,14 @@ proposal; the rest is here. Chains that one sampler has warmed up hold all that 
 """
 
 from abc import ABCMeta, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._validation import Interval
 from ..protocols import DrawsChains
 from ._adapt import DualAveraging, Metric, MetricAdaptation
 
@@ -78,12 +80,24 @@ def declared(sampler: DrawsChains, name: str) -> Any:
     return getattr(sampler, name, getattr(Sampler, name))
 
 
+@dataclass(eq=False, repr=False)
 class Metropolis(Sampler, metaclass=ABCMeta):
     """Base class of samplers that accept or reject.
 
-    A subclass has the parameters ``acceptance``, ``step_size``, ``thinning`` and ``adapt_metric``,
-    and writes ``_propose``.
+    A subclass has the parameter ``acceptance``, and writes ``_propose``.
     """
+
+    _parameter_constraints = {
+        "acceptance": [Interval(Real, 0, 1, closed="neither")],
+        "step_size": [Interval(Real, 0, None, closed="neither")],
+        "thinning": [Interval(Integral, 1, None, closed="left")],
+        "adapt_metric": ["boolean"],
+    }
+
+    _: KW_ONLY
+    step_size: float = 0.5
+    thinning: int = 1
+    adapt_metric: bool = True
 
     @abstractmethod
     def _propose(self, target, chains):

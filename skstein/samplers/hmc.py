@@ -11,7 +11,7 @@ Gelman (2014).
 """
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -59,21 +59,14 @@ class HMC(Metropolis):
     """
 
     _parameter_constraints = {
+        **Metropolis._parameter_constraints,
         "trajectory": [Interval(Real, 0, None, closed="neither")],
-        "acceptance": [Interval(Real, 0, 1, closed="neither")],
         "max_leapfrogs": [Interval(Integral, 1, None, closed="left")],
-        "step_size": [Interval(Real, 0, None, closed="neither")],
-        "thinning": [Interval(Integral, 1, None, closed="left")],
-        "adapt_metric": ["boolean"],
     }
 
     trajectory: float = 1.5
     acceptance: float = 0.85
     max_leapfrogs: int = 64
-    _: KW_ONLY
-    step_size: float = 0.5
-    thinning: int = 1
-    adapt_metric: bool = True
 
     def _propose(self, target, chains):
         length = self.trajectory * chains.rng.uniform(0.8, 1.2)

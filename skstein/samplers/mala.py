@@ -6,9 +6,7 @@ at both ends are the two proposal densities of the acceptance ratio.
 """
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
 
-from .._validation import Interval
 from .base import Metropolis
 from .hmc import trajectories
 
@@ -49,18 +47,10 @@ class MALA(Metropolis):
     (True, True)
     """
 
-    _parameter_constraints = {
-        "acceptance": [Interval(Real, 0, 1, closed="neither")],
-        "step_size": [Interval(Real, 0, None, closed="neither")],
-        "thinning": [Interval(Integral, 1, None, closed="left")],
-        "adapt_metric": ["boolean"],
-    }
-
     acceptance: float = 0.57
     _: KW_ONLY
     step_size: float = 0.8
     thinning: int = 4
-    adapt_metric: bool = True
 
     def _propose(self, target, chains):
         return trajectories(target, chains, chains.step_size, 1)

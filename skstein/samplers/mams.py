@@ -23,7 +23,7 @@ linear coordinates are those that `HMC` adapts, and directions are drawn again f
 alone.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -74,21 +74,14 @@ class MAMS(Metropolis):
     """
 
     _parameter_constraints = {
+        **Metropolis._parameter_constraints,
         "trajectory": [Interval(Real, 0, None, closed="neither")],
-        "acceptance": [Interval(Real, 0, 1, closed="neither")],
         "max_steps": [Interval(Integral, 1, None, closed="left")],
-        "step_size": [Interval(Real, 0, None, closed="neither")],
-        "thinning": [Interval(Integral, 1, None, closed="left")],
-        "adapt_metric": ["boolean"],
     }
 
     trajectory: float = 1.5
     acceptance: float = 0.9
     max_steps: int = 64
-    _: KW_ONLY
-    step_size: float = 0.5
-    thinning: int = 1
-    adapt_metric: bool = True
 
     def _propose(self, target, chains):
         m, dim = chains.theta.shape

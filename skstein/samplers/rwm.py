@@ -7,7 +7,7 @@ proposal in four.
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -51,17 +51,14 @@ class RWM(Metropolis):
     """
 
     _parameter_constraints = {
-        "acceptance": [Interval(Real, 0, 1, closed="neither")],
+        **Metropolis._parameter_constraints,
         "step_size": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "thinning": [Interval(Integral, 1, None, closed="left")],
-        "adapt_metric": ["boolean"],
     }
 
     acceptance: float = 0.234
     _: KW_ONLY
     step_size: Any = "auto"
     thinning: int = 10
-    adapt_metric: bool = True
 
     def _first_step(self, dim):
         return 2.38 / math.sqrt(dim) if isinstance(self.step_size, str) else self.step_size

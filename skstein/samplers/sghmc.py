@@ -46,39 +46,47 @@ _RENEWAL = 5  # Gibbs steps between two metrics
 
 
 @dataclass
-class NetworkChains:
-    """What the next draw of several chains needs, each a list of one entry a chain.
+class NetworkChain:
+    """What the next draw of one chain needs.
 
     Attributes
     ----------
-    theta, velocity, scale, precision : list of ndarray
-    rngs : list of numpy.random.Generator
-    until : list of int
+    theta : ndarray of shape (dim,)
+    velocity : ndarray of shape (n_weights,)
+    step : float
+    rng : numpy.random.Generator
+    scale, precision : ndarray of shape (n_weights,) or None
+        None before the first Gibbs step.
+    until : int
         Steps to the next Gibbs step.
-    n_gibbs : list of int
+    n_gibbs : int
         Gibbs steps done.
-    alive : list of bool
+    alive : bool
         False for a chain that has left for infinity: it stays at its last state.
-    step : list of float
-    n_divergent : int
-        Always 0: there are no proposals to be rejected.
     """
 
-    theta: list
-    velocity: list
-    scale: list
-    precision: list
-    rngs: list
-    until: list
-    n_gibbs: list
-    alive: list
-    step: list
-    n_divergent: int = 0
+    theta: np.ndarray
+    velocity: np.ndarray
+    step: float
+    rng: np.random.Generator
+    scale: np.ndarray | None = None
+    precision: np.ndarray | None = None
+    until: int = 0
+    n_gibbs: int = 0
+    alive: bool = True
+
+
+@dataclass
+class NetworkChains:
+    """Several chains, each on its own."""
+
+    each: list[NetworkChain]
+    n_divergent: int = 0  # always: there are no proposals to be rejected
 
     @property
     def step_size(self):
         """The mean over chains."""
-        return float(np.mean(self.step))
+        return float(np.mean([chain.step for chain in self.each]))
 
 
 @dataclass(eq=False, repr=False)
@@ -119,11 +127,7 @@ class SGHMC(Sampler):
     _parameter_constraints = {
         "step_size": [Interval(Real, 0, None, closed="neither")],
         "thinning": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [
-            None,
-            StrOptions({"auto"}),
-            Interval(Integral, 1, None, closed="left"),
-        ],
+        "batch_size": [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     }
 
     step_size: float = 0.1
@@ -159,22 +163,12 @@ class SGHMC(Sampler):
                 "SGHMC moves neural networks only; for other targets use HMC, or SGLD on "
                 "minibatches."
             )
-        m = len(theta)
-        chains = NetworkChains(
-            theta=[np.array(row, dtype=float) for row in theta],
-            velocity=[np.zeros(target.n_weights)] * m,
-            scale=[None] * m,
-            precision=[None] * m,
-            rngs=rng.spawn(m),
-            until=[0] * m,
-            n_gibbs=[0] * m,
-            alive=[True] * m,
-            step=[self._longest_step(target.n_rows)] * m,
-        )
-        for i in range(m):
-            chains.velocity[i] = chains.rngs[i].standard_normal(target.n_weights)
-            self._advance(target, chains, i, n_iterations * self.thinning)
-        return chains
+        step, chains = self._longest_step(target.n_rows), []
+        for row, own in zip(theta, rng.spawn(len(theta)), strict=True):
+            velocity = own.standard_normal(target.n_weights)
+            chains.append(NetworkChain(np.array(row, dtype=float), velocity, step, own))
+            self._advance(target, chains[-1], n_iterations * self.thinning)
+        return NetworkChains(chains)
 
     def draw(self, target, n_draws, chains):
         """Draw from the chains; see `HMC.draw`.
@@ -186,53 +180,50 @@ class SGHMC(Sampler):
         ConvergenceWarning
             If a chain leaves for infinity; it is held at its last state.
         """
-        draws = np.empty((len(chains.theta), n_draws, target.dim))
-        for i in range(len(chains.theta)):
+        draws = np.empty((len(chains.each), n_draws, target.dim))
+        for chain, own in zip(chains.each, draws, strict=True):
             for t in range(n_draws):
-                self._advance(target, chains, i, self.thinning)
-                draws[i, t] = chains.theta[i]
+                self._advance(target, chain, self.thinning)
+                own[t] = chain.theta
         scores = target.score(draws.reshape(-1, target.dim)).reshape(draws.shape)
         return chains, draws, scores, 1.0
 
-    def _advance(self, target, chains, i, n_steps):
-        """Move chain ``i``."""
-        rng = chains.rngs[i]
+    def _advance(self, target, chain, n_steps):
         batch_size = self._resolve_batch_size(target.n_rows)
-        while n_steps and chains.alive[i]:
-            theta = chains.theta[i]
-            if chains.until[i] == 0:
-                theta, chains.precision[i] = target.resample(theta, rng)
-                if chains.n_gibbs[i] % _RENEWAL == 0:
-                    chains.scale[i] = target.scales(theta, chains.precision[i], rng)
-                chains.n_gibbs[i] += 1
-                chains.until[i] = max(_LEAST_STEPS, target.n_rows // batch_size)
-            count = min(n_steps, chains.until[i])
+        while n_steps and chain.alive:
+            theta = chain.theta
+            if chain.until == 0:
+                theta, chain.precision = target.resample(theta, chain.rng)
+                if chain.n_gibbs % _RENEWAL == 0:
+                    chain.scale = target.scales(theta, chain.precision, chain.rng)
+                chain.n_gibbs += 1
+                chain.until = max(_LEAST_STEPS, target.n_rows // batch_size)
+            count = min(n_steps, chain.until)
             theta, velocity = target.hamiltonian_steps(
                 theta,
-                chains.velocity[i],
-                chains.scale[i],
-                chains.precision[i],
-                chains.step[i],
+                chain.velocity,
+                chain.scale,
+                chain.precision,
+                chain.step,
                 batch_size,
                 count,
-                rng,
+                chain.rng,
             )
             if not np.isfinite(theta).all():
-                chains.alive[i] = False
+                chain.alive = False
                 warn(
                     "a chain left for infinity and is held where it was last: use a step_size "
                     f"below {self.step_size:g}, or a larger batch_size."
                 )
                 return
-            chains.theta[i], chains.velocity[i] = theta, velocity
-            chains.until[i] -= count
+            chain.theta, chain.velocity = theta, velocity
+            chain.until -= count
             n_steps -= count
             if np.mean(np.square(velocity)) > 1.0 + _CHANCE * np.sqrt(2.0 / len(velocity)):
-                chains.step[i] *= _DOWN
-                chains.velocity[i] = rng.standard_normal(len(velocity))
+                chain.step *= _DOWN
+                chain.velocity = chain.rng.standard_normal(len(velocity))
             else:
-                longest = self._longest_step(target.n_rows)
-                chains.step[i] = min(longest, _UP * chains.step[i])
+                chain.step = min(self._longest_step(target.n_rows), _UP * chain.step)
 
     def _longest_step(self, n):
         batch_size = self._resolve_batch_size(n)

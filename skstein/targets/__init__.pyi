@@ -7,7 +7,7 @@ from .bijections import HyperbolicMap as HyperbolicMap
 from .bijections import Within as Within
 from .effects_map import EffectsMap as EffectsMap
 from .factors import ConjugateFactor as ConjugateFactor
-from .factors import MultivariateNormal as MultivariateNormal
+from .factors import PrecisionNormal as PrecisionNormal
 from .glm import LogisticTarget as LogisticTarget
 from .glm import ProbitTarget as ProbitTarget
 from .glm import RegressionTarget as RegressionTarget

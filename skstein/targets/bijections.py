@@ -24,8 +24,11 @@ def _times(points, matrix):
 def placed(bijection, z):
     """``forward(z)``, and functions of nothing and of a score for ``log_det`` and ``pull_score``.
 
-    A bijection that shares work between the three has a method ``at`` for that.
+    A bijection that shares work between the three has a method ``at`` for that; None leaves ``z``
+    as it is.
     """
+    if bijection is None:
+        return z, lambda: 0.0, lambda score: score
     if hasattr(bijection, "at"):
         return bijection.at(z)
     return bijection.forward(z), partial(bijection.log_det, z), partial(bijection.pull_score, z)
@@ -64,9 +67,7 @@ class Affine:
         return self.offset + _times(z, self.matrix.T)
 
     def inverse(self, theta):
-        return self._solve(theta - self.offset)
-
-    def _solve(self, delta):
+        delta = theta - self.offset
         if self.inverse_matrix is not None:
             return _times(delta, self.inverse_matrix.T)
         return _solved(delta, self.matrix)
@@ -95,7 +96,22 @@ class Affine:
         return _times(half.T, self.matrix).T
 
 
-class Chain:
+class Placed:
+    """Base class of bijections that share the work of what `placed` gives, in a method ``at``."""
+
+    def forward(self, z):
+        return self.at(z)[0]
+
+    def log_det(self, z):
+        """Log absolute determinant of the Jacobian of ``forward``, shape (m,)."""
+        return self.at(z)[1]()
+
+    def pull_score(self, z, score):
+        """Score in ``z`` of the density whose score at ``forward(z)`` is ``score``."""
+        return self.at(z)[2](score)
+
+
+class Chain(Placed):
     """Two bijections one after the other: ``forward(z) = outer.forward(inner.forward(z))``.
 
     Parameters
@@ -106,17 +122,8 @@ class Chain:
     def __init__(self, outer, inner):
         self.outer, self.inner = outer, inner
 
-    def forward(self, z):
-        return self.outer.forward(self.inner.forward(z))
-
     def inverse(self, theta):
         return self.inner.inverse(self.outer.inverse(theta))
-
-    def log_det(self, z):
-        return self.inner.log_det(z) + self.outer.log_det(self.inner.forward(z))
-
-    def pull_score(self, z, score):
-        return self.inner.pull_score(z, self.outer.pull_score(self.inner.forward(z), score))
 
     def push_score(self, z, score):
         return self.outer.push_score(self.inner.forward(z), self.inner.push_score(z, score))

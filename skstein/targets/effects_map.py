@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from .bijections import Placed
+
 
 class Block:
     """Effects of a grouping and their conditional distribution; see the module's formula.
@@ -118,7 +120,7 @@ class Block:
         return left, root, self.solve_lower(root, [precision * part for part in left])
 
 
-class EffectsMap:
+class EffectsMap(Placed):
     """From coordinates without a funnel to those of a `MixedTarget`: the module's formula.
 
     Parameters
@@ -169,17 +171,6 @@ class EffectsMap:
             return pulled
 
         return theta, log_det, pull
-
-    def forward(self, z):
-        return self.at(z)[0]
-
-    def log_det(self, z):
-        """Log absolute determinant of the Jacobian of ``forward``, shape (m,)."""
-        return self.at(z)[1]()
-
-    def pull_score(self, z, score):
-        """Score in ``z`` of the density whose score at ``forward(z)`` is ``score``."""
-        return self.at(z)[2](score)
 
     def inverse(self, theta):
         z = np.array(theta)

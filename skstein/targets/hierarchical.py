@@ -15,6 +15,7 @@ give them a factor, as PMFVB does in section 7, with :math:`m` the prior's locat
 
 import copy
 import math
+from functools import partial
 
 import numpy as np
 
@@ -87,7 +88,7 @@ class HierarchicalTarget(Target):
     @property
     def factors(self):
         inner = [
-            ConjugateFactor(factor.indices, self._optimum_given_variances(number))
+            ConjugateFactor(factor.indices, partial(self._optimum_given_variances, number))
             if isinstance(factor, ConjugateFactor)
             else factor
             for number, factor in enumerate(self._given(self.initial[None]).factors)
@@ -102,11 +103,8 @@ class HierarchicalTarget(Target):
         twin.prior = Normal(scale, self._loc)
         return twin
 
-    def _optimum_given_variances(self, number):
-        def optimum(theta):
-            return self._given(theta).factors[number].optimum(theta[:, : self._inner])
-
-        return optimum
+    def _optimum_given_variances(self, number, theta):
+        return self._given(theta).factors[number].optimum(theta[:, : self._inner])
 
     def _variances_given_coef(self, theta):
         return self._variances(np.mean((theta[:, self._coef] - self._loc) ** 2, axis=0))
@@ -213,9 +211,8 @@ class _Apart(Target):
         return value - np.sum(v.shape * log_v + v.scale * np.exp(-log_v), axis=1)
 
     def score(self, theta, rows=None):
-        v, log_v = self._variances, theta[:, self._inner :]
         inner = self._regression.score(theta[:, : self._inner], rows)
-        return np.concatenate([inner, v.scale * np.exp(-log_v) - v.shape], axis=1)
+        return np.concatenate([inner, self._variances.score(theta[:, self._inner :])], axis=1)
 
     def hessian(self, theta):
         hessian = np.diag(self._curvature(theta))
@@ -228,6 +225,6 @@ class _Apart(Target):
         return curvature
 
     def _curvature(self, theta):
-        v, curvature = self._variances, np.zeros(self.dim)
-        curvature[self._inner :] = v.scale * np.exp(-theta[self._inner :])
+        curvature = np.zeros(self.dim)
+        curvature[self._inner :] = self._variances.curvature(theta[self._inner :])
         return curvature

@@ -32,11 +32,10 @@ from scipy.special import expit, logsumexp, ndtr, ndtri
 
 from .. import _jit
 from ..priors.deviations import LogInverseGamma
-from .base import Target
 from .joint_prior import Flat
 from .log_density import LogDensity
 from .newton import gaussian_bijection, laplace_approximation
-from .wrapper import Wrapper
+from .wrapper import Slice, Wrapper
 
 _ROUND = 0.02  # below which w does not tell the logarithmic spike at 0
 _W_MOST = 8.0
@@ -132,7 +131,7 @@ class HorseshoeMap:
         log_tau = self.log_scale + noise - np.copysign(np.log(np.tan(0.5 * angle)), -u)
         return log_tau, slope, curve, z[:, -1:]
 
-    def at(self, z):
+    def parts(self, z):
         """Coefficients and derivatives, `horseshoe_coefficients`; those of tau by u."""
         log_tau, slope, curve, log_c = self._scales(z)
         return _coefficients(z[:, self.coef], log_tau, log_c), slope, curve
@@ -160,8 +159,8 @@ class HorseshoeMap:
         return z
 
     def pull(self, z, score, at=None):
-        """The transposed Jacobian times scores at ``forward(z)``; ``at`` is what `at` gives."""
-        (_, by_w, by_tau, by_c, *_), slope, _ = self.at(z) if at is None else at
+        """The transposed Jacobian times scores at ``forward(z)``; ``at`` is what `parts` gives."""
+        (_, by_w, by_tau, by_c, *_), slope, _ = self.parts(z) if at is None else at
         own, pulled = score[:, self.coef], score.copy()
         pulled[:, self.coef] = own * by_w
         along = score[:, -2] + np.einsum("ij,ij->i", own, by_tau)
@@ -172,7 +171,7 @@ class HorseshoeMap:
         return pulled
 
     def log_det(self, z):
-        parts, slope, _ = self.at(z)
+        parts, slope, _ = self.parts(z)
         return parts[4].sum(axis=1) + np.log(slope[:, 0])
 
     def _log_det_score(self, z, at):
@@ -187,11 +186,11 @@ class HorseshoeMap:
         return score
 
     def pull_score(self, z, score):
-        at = self.at(z)
+        at = self.parts(z)
         return self.pull(z, score, at) + self._log_det_score(z, at)
 
     def push_score(self, z, score):
-        at = self.at(z)
+        at = self.parts(z)
         (_, by_w, by_tau, by_c, *_), slope, _ = at
         pushed = score - self._log_det_score(z, at)
         own, along = pushed[:, self.coef] / by_w, pushed[:, -2] / slope[:, 0]
@@ -286,7 +285,9 @@ class HorseshoeTarget(Wrapper):
         start = self.initial
 
         def given(u, guess):
-            slice_ = _Given(self, self._inner, u)
+            point = np.zeros(self.dim)
+            point[self._inner] = u
+            slice_ = Slice(self, point, rest)
             found = laplace_approximation(slice_, guess, tol=1e-8)
             log_det = np.linalg.slogdet(found.hessian)[1]
             return slice_.log_density(found.mode[None])[0] - 0.5 * log_det, found
@@ -359,7 +360,7 @@ class HorseshoeTarget(Wrapper):
         return self._pulled(z, self.target.score(self.forward(z), rows))
 
     def log_density_and_score(self, z):
-        at, theta = self.map.at(z), z[:, : self._inner].copy()
+        at, theta = self.map.parts(z), z[:, : self._inner].copy()
         theta[:, self.map.coef] = at[0][0]
         value, score = self.target.log_density_and_score(theta)
         return value + self._own_log_prior(z), self._pulled(z, score, at)
@@ -391,20 +392,3 @@ class HorseshoeTarget(Wrapper):
         twin._gaussian = None
         twin.n_rows = twin.target.n_rows
         return twin
-
-
-class _Given(Target):
-    """A target whose coordinate ``place`` has a given value."""
-
-    def __init__(self, target, place, value):
-        self._target, self._place, self._value = target, place, value
-        self.dim = target.dim - 1
-
-    def _full(self, part):
-        return np.insert(part, self._place, self._value, axis=1)
-
-    def log_density(self, part):
-        return self._target.log_density(self._full(part))
-
-    def score(self, part, rows=None):
-        return np.delete(self._target.score(self._full(part), rows), self._place, axis=1)

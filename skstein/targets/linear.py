@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import outcomes
 from .._blocks import row_blocks
-from .factors import ConjugateFactor, MultivariateNormal
+from .factors import ConjugateFactor, PrecisionNormal
 from .glm import RegressionTarget
 from .noise_map import NoiseMap
 
@@ -132,7 +132,7 @@ class LinearTarget(RegressionTarget):
         moment = self._moment + self._gram @ self._center
         zero = np.zeros((1, self.dim))
         pull = self._add_prior_score(zero, zero.copy())[0, :-1]  # of normals: precision times loc
-        return MultivariateNormal(information, precision * moment + pull)
+        return PrecisionNormal(information, precision * moment + pull)
 
     def _noise_given_coef(self, theta):
         weight, rss, _ = self._sufficient(theta, None)

@@ -20,20 +20,20 @@ import numpy as np
 import scipy.sparse
 
 from ..priors import HalfNormal
-from .base import Target
 from .bijections import Within
 from .effects_map import Block, EffectsMap
-from .glm import RegressionTarget
+from .glm import RegressionTarget, SummedTarget
 from .grouped_design import GroupedDesign, GroupedGram, Grouping
 from .linear import LinearTarget
 from .newton import DIAGONAL_ABOVE, Laplace, gaussian_surrogate, laplace_approximation
 from .transformed import Transformed
+from .wrapper import Slice
 
 _MOST_EXPANSIONS = 30
 _TOLERANCE = 1e-3  # of the score of the effects at the mode, in standard deviations
 
 
-class MixedTarget(Target):
+class MixedTarget(SummedTarget):
     """A regression with random effects.
 
     ``theta`` = (coordinates of the regression, log standard deviations, effects). The effects of a
@@ -196,16 +196,6 @@ class MixedTarget(Target):
             gradient = own
         return total, gradient
 
-    def log_likelihood(self, theta, rows=None):
-        return self._sum(theta, rows, value=True, score=False)[0]
-
-    def score(self, theta, rows=None):
-        return self._add_prior_score(theta, self._sum(theta, rows, False, True)[1])
-
-    def log_density_and_score(self, theta):
-        value, score = self._sum(theta, None, value=True, score=True)
-        return value + self.log_prior(theta), self._add_prior_score(theta, score)
-
     def pointwise_log_likelihood(self, theta):
         """Log likelihood of every row (unweighted), shape (m, n)."""
         return self._rows.pointwise_log_likelihood(theta[:, self._order])
@@ -230,7 +220,8 @@ class MixedTarget(Target):
             bijection = self._map_about(theta)
             working = Transformed(self, bijection)
             start = bijection.inverse(theta[None])[0, :inner] if start is None else start
-            found = laplace_approximation(_AtZero(working, inner), start)
+            at_zero = Slice(working, np.zeros(self.dim), np.arange(inner))
+            found = laplace_approximation(at_zero, start)
             n_iter += found.n_iter
             mode = np.append(found.mode, np.zeros(self.dim - inner))
             theta, score = bijection.forward(mode[None])[0], working.score(mode[None])[0]
@@ -381,27 +372,3 @@ def _not_negative(matrices):
     """Symmetric matrices (n, q, q) without what rounding, or a saddle, left below 0."""
     value, vector = np.linalg.eigh(matrices)
     return np.einsum("nij,nj,nkj->nik", vector, np.maximum(value, 0.0), vector)
-
-
-class _AtZero(Target):
-    """A density of its first coordinates, the others being 0."""
-
-    def __init__(self, target, dim):
-        self.target, self.dim = target, dim
-
-    @property
-    def names(self):
-        return self.target.names[: self.dim]
-
-    def _filled(self, z):
-        return np.hstack([z, np.zeros((len(z), self.target.dim - self.dim))])
-
-    def log_density(self, z):
-        return self.target.log_density(self._filled(z))
-
-    def score(self, z, rows=None):
-        return self.target.score(self._filled(z), rows)[:, : self.dim]
-
-    def log_density_and_score(self, z):
-        value, score = self.target.log_density_and_score(self._filled(z))
-        return value, score[:, : self.dim]

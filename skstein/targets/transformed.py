@@ -65,20 +65,14 @@ class Transformed(Wrapper):
         return super().log_prior(z) + self._log_det(z)
 
     def log_density(self, z):
-        if self.bijection is None:
-            return super().log_density(z)
         theta, log_det, _ = placed(self.bijection, z)
         return self.target.log_density(theta) + log_det()
 
     def score(self, z, rows=None):
-        if self.bijection is None:
-            return self.target.score(z, rows)
         theta, _, pull = placed(self.bijection, z)
         return pull(self.target.score(theta, rows))
 
     def log_density_and_score(self, z):
-        if self.bijection is None:
-            return self.target.log_density_and_score(z)
         theta, log_det, pull = placed(self.bijection, z)
         value, score = self.target.log_density_and_score(theta)
         return value + log_det(), pull(score)

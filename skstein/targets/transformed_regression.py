@@ -110,8 +110,6 @@ class TransformedRegression(Transformed):
         return total, gradient
 
     def _evaluated(self, z, value, score):
-        if self._before is None:
-            return self._in_design(z, value, score)
         bent, log_det, pull = placed(self._before, z)
         total, gradient = self._in_design(bent, value, score)
         return total + log_det() if value else total, pull(gradient) if score else gradient

@@ -1,5 +1,7 @@
 """A target around another one: what is handed on, said once."""
 
+import numpy as np
+
 from .base import Target, supports
 
 _RESTS = (
@@ -62,3 +64,34 @@ class Wrapper(Target):
 
     def of_rows(self, function, z):
         return self.target.of_rows(function, self.forward(z))
+
+
+class Slice(Target):
+    """The density of some coordinates of a target inside, the others being those of a point.
+
+    Parameters
+    ----------
+    target : Target
+    point : ndarray of shape (target.dim,)
+    free : ndarray of int, shape (dim,)
+        Positions of the coordinates that are not held.
+    """
+
+    def __init__(self, target, point, free):
+        self.target, self.point, self.free, self.dim = target, point, free, len(free)
+
+    def forward(self, z):
+        """The coordinates of the target inside, shape (m, target.dim)."""
+        theta = np.tile(self.point, (len(z), 1))
+        theta[:, self.free] = z
+        return theta
+
+    def log_density(self, z):
+        return self.target.log_density(self.forward(z))
+
+    def score(self, z, rows=None):
+        return self.target.score(self.forward(z), rows).take(self.free, axis=1)
+
+    def log_density_and_score(self, z):
+        value, score = self.target.log_density_and_score(self.forward(z))
+        return value, score.take(self.free, axis=1)

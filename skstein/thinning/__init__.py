@@ -12,20 +12,6 @@ target itself. `OnlineKSDThinner` keeps such a set while a Markov chain runs, in
 KSD does not see modes that no sample visited. It does not test convergence: look at R-hat first.
 """
 
-from .balanced import balanced_thin
-from .budgets import PowerBudget
-from .chains import stack_draws
-from .kernel import stein_kernel_thin
-from .online import OnlineKSDThinner
-from .subsets import backward_thin, stein_thin, stein_weights
+from .._lazy import attach
 
-__all__ = [
-    "OnlineKSDThinner",
-    "PowerBudget",
-    "backward_thin",
-    "balanced_thin",
-    "stack_draws",
-    "stein_kernel_thin",
-    "stein_thin",
-    "stein_weights",
-]
+__getattr__, __dir__, __all__ = attach(__name__)

@@ -14,7 +14,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "skstein"
 
 # What every module may import, beside the standard library and its own folder.
-EVERYWHERE = ("numpy", "scipy", "skstein._lazy")
+EVERYWHERE = ("numpy", "scipy", "skstein._lazy", "skstein._named")
 OPTIONAL = ("matplotlib", "arviz", "arviz_base", "pandas", "dask", "distributed", "xarray")
 
 # The parts of a target that are no model: what an engine may know of them.
@@ -26,6 +26,7 @@ ENGINE = (
     "sklearn.base",
     "sklearn.exceptions",
     "skstein._probe",
+    "skstein._quantiles",
     "skstein._validation",
     "skstein._warnings",
     "skstein.diagnostics",
@@ -70,6 +71,7 @@ ROWS = {
     "skstein._blocks": ("sklearn.get_config",),
     "skstein._containers": ("arviz", "arviz_base", "pandas"),
     "skstein._lazy": (),
+    "skstein._named": (),
     "skstein._parallel": ("cloudpickle", "joblib", "threadpoolctl"),
     "skstein._random": ("sklearn.utils",),
     "skstein._validation": ("sklearn.base", "sklearn.utils", "skstein._warnings"),
@@ -84,7 +86,12 @@ ROWS = {
     # Parameter objects, and what is learnt from arrays alone.
     "skstein.diagnostics": (),
     "skstein.kernels": ("sklearn.base", "skstein._jit"),
-    "skstein.metrics": ("sklearn.metrics", "skstein.kernels"),
+    "skstein.metrics": (
+        "sklearn.metrics",
+        "sklearn.utils",
+        "skstein._validation",
+        "skstein.kernels",
+    ),
     "skstein.metrics.distributions": (
         "skstein._blocks",
         "skstein._crps",
@@ -205,6 +212,7 @@ ROWS = {
     ),
     "skstein.decomposition": (*ESTIMATOR, "skstein._topics", "skstein.inference._mirror"),
     "skstein._topics": (
+        "sklearn.utils",
         "skstein._jit",
         "skstein._random",
         "skstein._validation",

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
+from skstein._quantiles import systematic
 from skstein.inference import PMD, InverseSqrt, InverseTime
 from skstein.inference._frame import find_frame
 from skstein.inference._groups import find_groups
@@ -19,7 +20,6 @@ from skstein.inference._kde import (
     defensive_draws,
     grouped_draws,
     plain_draws,
-    systematic,
 )
 from skstein.inference._mirror import WeightedParticles, batches, bayes_step, mirror_step
 from skstein.inference._pcn import pcn_moves
