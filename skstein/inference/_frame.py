@@ -110,7 +110,7 @@ def find_frame(target, leaning=True):
         leaning = leaning and at_mode
         least = SHIFT if outer is None and not leaning else _HINDRANCE
         if shifts.max() > least:
-            bent = np.flatnonzero(shifts > (_LEANING if leaning else least))
+            bent = np.argsort(-shifts)[: np.sum(shifts > (_LEANING if leaning else least))]
             bijection = OneSided(scanned, laplace, bent, surrogate).bijection
             bijection = bijection if outer is None else Chain(outer, bijection)
             return replace(plain, bijection=bijection, one_sided=one_sided)

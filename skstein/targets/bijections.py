@@ -40,9 +40,10 @@ class Affine:
     Parameters
     ----------
     offset : ndarray of shape (d,)
-    matrix : ndarray of shape (d, d), lower triangular, or a SciPy sparse array
-    inverse : SciPy sparse array, default=None
-        Needed when ``matrix`` is sparse.
+    matrix : ndarray of shape (d, d) or SciPy sparse array
+        Lower triangular, unless ``inverse`` is an ndarray.
+    inverse : ndarray or SciPy sparse array, default=None
+        Of ``matrix``; needed unless that is an ndarray and lower triangular.
 
     Examples
     --------
@@ -56,6 +57,8 @@ class Affine:
         self.offset, self.matrix, self.inverse_matrix = offset, matrix, inverse
         self._log_scales = np.log(np.abs(matrix.diagonal()))
         self._log_det = float(self._log_scales.sum())
+        if isinstance(inverse, np.ndarray):
+            self._log_det = float(np.linalg.slogdet(matrix)[1])
 
     @classmethod
     def diagonal(cls, offset, scale):
@@ -128,6 +131,12 @@ class Chain(Placed):
     def push_score(self, z, score):
         return self.outer.push_score(self.inner.forward(z), self.inner.push_score(z, score))
 
+    def pull_hessian(self, z, score, hessian):
+        middle = self.inner.forward(z[None])
+        hessian = self.outer.pull_hessian(middle[0], score, hessian)
+        score = self.outer.pull_score(middle, score[None])[0]
+        return self.inner.pull_hessian(z, score, hessian)
+
     def at(self, z):
         middle, inner_log_det, inner_pull = placed(self.inner, z)
         theta, outer_log_det, outer_pull = placed(self.outer, middle)
@@ -173,14 +182,12 @@ class Within:
         return self._changed(score, own)
 
 
-class HyperbolicMap:
-    r"""A monotone map of some coordinates and an affine map of the rest.
-
-    For coordinates :math:`S` with a one-sided posterior and the rest :math:`R`,
+class HyperbolicMap(Placed):
+    r"""A monotone map of some coordinates; the others stay.
 
     .. math::
-        \theta_S = T(u_S), \quad T(u) = \xi + a u + b \sqrt{c^2 + (u - u_0)^2}, \quad |b| < a,
-        \qquad \theta_R = \mu_R + B (\theta_S - \mu_S) + L u_R.
+        v_S = T(u_S), \quad T(u) = \xi + a u + b \sqrt{c^2 + (u - u_0)^2}, \quad |b| < a,
+        \qquad v_R = u_R.
 
     :math:`T` has slope :math:`a \mp b` far to the left and right: a steep wall on one side and a
     wide tail on the other become one Gaussian axis.
@@ -188,118 +195,59 @@ class HyperbolicMap:
     Parameters
     ----------
     selected : ndarray of int, shape (s,)
-        The coordinates :math:`S`.
-    location : ndarray of shape (d,)
-        :math:`\mu`.
-    regression : ndarray of shape (d - s, s)
-        :math:`B`.
-    scale_tril : ndarray of shape (d - s, d - s)
-        :math:`L`.
+        The coordinates :math:`S`; :math:`R` are the rest.
     xi, a, b, c, u0 : ndarray of shape (s,)
         The parameters of :math:`T`, one set a coordinate.
     """
 
-    def __init__(self, selected, location, regression, scale_tril, xi, a, b, c, u0):
+    def __init__(self, selected, xi, a, b, c, u0):
         self.selected = selected
-        self.rest = np.setdiff1d(np.arange(len(location)), selected)
-        self.location, self.regression, self.scale_tril = location, regression, scale_tril
         self.xi, self.a, self.b, self.c, self.u0 = xi, a, b, c, u0
-        self._log_det = float(np.log(scale_tril.diagonal()).sum())
 
-    def apart(self):
-        """The affine map that it ends in, and the map of the selected coordinates alone before."""
-        selected, rest, d = self.selected, self.rest, len(self.location)
-        matrix, offset = np.eye(d), np.zeros(d)
-        matrix[np.ix_(rest, selected)] = self.regression
-        matrix[np.ix_(rest, rest)] = self.scale_tril
-        offset[rest] = self.location[rest] - self.regression @ self.location[selected]
-        return Affine(offset, matrix), _Bend(self)
-
-    def _slope(self, u):
-        """T', T'', T''' at ``u``."""
+    def _bent(self, u):
+        """T and its first three derivatives at ``u``."""
         v = u - self.u0
-        square = self.c**2 + v * v  # of which `np.hypot` takes the root four times as slowly
-        h = np.sqrt(square)
-        curve = self.b * self.c**2 / (h * square)
-        return self.a + self.b * v / h, curve, -3.0 * curve * v / square
+        square = self.c**2 + v * v
+        root = np.sqrt(square)  # `np.hypot` takes four times as long
+        curve = self.b * self.c**2 / (root * square)
+        value, slope = self.xi + self.a * u + self.b * root, self.a + self.b * v / root
+        return value, slope, curve, -3.0 * curve * v / square
 
-    def forward(self, z):
-        u = z[:, self.selected]
-        theta = np.empty_like(z)
-        value = self.xi + self.a * u + self.b * np.sqrt(self.c**2 + (u - self.u0) ** 2)
-        theta[:, self.selected] = value
-        theta[:, self.rest] = (
-            self.location[self.rest]
-            + (value - self.location[self.selected]) @ self.regression.T
-            + z[:, self.rest] @ self.scale_tril.T
-        )
-        return theta
+    def steep_end(self, u=2.5):
+        """T at ``u`` of either sign: on the side where it is less steep, shape (s,)."""
+        return self._bent(-np.sign(self.b) * u)[0]
 
-    def inverse(self, theta):
-        value = theta[:, self.selected]
-        a, b = self.a, self.b
-        y = value - self.xi - a * self.u0
-        v = (a * y - b * np.sqrt(y**2 + (a**2 - b**2) * self.c**2)) / (a**2 - b**2)
-        z = np.empty_like(theta)
-        z[:, self.selected] = self.u0 + v
-        shift = (value - self.location[self.selected]) @ self.regression.T
-        delta = theta[:, self.rest] - self.location[self.rest] - shift
-        z[:, self.rest] = _solved(delta, self.scale_tril)
-        return z
-
-    def log_det(self, z):
-        return np.log(self._slope(z[:, self.selected])[0]).sum(axis=1) + self._log_det
-
-    def pull_score(self, z, score):
-        slope, curve, _ = self._slope(z[:, self.selected])
-        rest = score[:, self.rest]
-        pulled = np.empty_like(z)
-        along = score[:, self.selected] + rest @ self.regression
-        pulled[:, self.selected] = along * slope + curve / slope
-        pulled[:, self.rest] = rest @ self.scale_tril
-        return pulled
-
-    def push_score(self, z, score):
-        slope, curve, _ = self._slope(z[:, self.selected])
-        rest = _solved(score[:, self.rest], self.scale_tril, "T")
-        pushed = np.empty_like(z)
-        pushed[:, self.rest] = rest
-        along = (score[:, self.selected] - curve / slope) / slope
-        pushed[:, self.selected] = along - rest @ self.regression
-        return pushed
-
-    def pull_hessian(self, z, score, hessian):
-        slope, curve, third = self._slope(z[self.selected])
-        jacobian = np.zeros((len(z), len(z)))
-        jacobian[self.selected, self.selected] = slope
-        jacobian[np.ix_(self.rest, self.selected)] = self.regression * slope
-        jacobian[np.ix_(self.rest, self.rest)] = self.scale_tril
-        pulled = jacobian.T @ hessian @ jacobian
-        along = score[self.selected] + score[self.rest] @ self.regression
-        correction = along * curve + third / slope - (curve / slope) ** 2
-        pulled[self.selected, self.selected] -= correction
-        return pulled
-
-
-class _Bend:
-    """What a `HyperbolicMap` does to the selected coordinates; the others stay."""
-
-    def __init__(self, hyperbolic):
-        self._of = hyperbolic
+    def _changed(self, points, selected):
+        points = points.copy()
+        points[:, self.selected] = selected
+        return points
 
     def at(self, z):
-        selected, a, b, c2 = self._of.selected, self._of.a, self._of.b, self._of.c**2
-        v = z[:, selected] - self._of.u0
-        h = np.sqrt(c2 + v * v)
-        slope, bent = a + b * v / h, z.copy()
-        bent[:, selected] = self._of.xi + a * z[:, selected] + b * h
+        value, slope, curve, _ = self._bent(z[:, self.selected])
 
         def pull(score):
-            pulled = score.copy()
-            pulled[:, selected] = score[:, selected] * slope + b * c2 / (slope * h * h * h)
-            return pulled
+            return self._changed(score, score[:, self.selected] * slope + curve / slope)
 
-        return bent, lambda: np.log(slope).sum(axis=1), pull
+        return self._changed(z, value), lambda: np.log(slope).sum(axis=1), pull
+
+    def inverse(self, theta):
+        a, b = self.a, self.b
+        y = theta[:, self.selected] - self.xi - a * self.u0
+        v = (a * y - b * np.sqrt(y**2 + (a**2 - b**2) * self.c**2)) / (a**2 - b**2)
+        return self._changed(theta, self.u0 + v)
+
+    def push_score(self, z, score):
+        _, slope, curve, _ = self._bent(z[:, self.selected])
+        return self._changed(score, (score[:, self.selected] - curve / slope) / slope)
+
+    def pull_hessian(self, z, score, hessian):
+        _, slope, curve, third = self._bent(z[self.selected])
+        scale = np.ones(len(z))
+        scale[self.selected] = slope
+        pulled = scale[:, None] * hessian * scale
+        correction = score[self.selected] * curve + third / slope - (curve / slope) ** 2
+        pulled[self.selected, self.selected] -= correction
+        return pulled
 
 
 class FunnelMap:

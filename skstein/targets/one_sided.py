@@ -2,9 +2,9 @@
 
 A rare category seen with one class only has a coefficient whose posterior is nearly half-normal: a
 steep wall on one side, the prior's tail on the other. Linear whitening cannot help there (it raises
-the largest curvature). Each such coordinate gets an axis of its own and a hyperbolic map learnt
-from the log density along a line; in the new coordinates the posterior is close to normal and
-every engine works unchanged.
+the largest curvature). Each wall gets an axis of its own and a hyperbolic map learnt from the log
+density along a line; the other axes run along the wall. In the new coordinates the posterior is
+close to normal and every engine works unchanged.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy.interpolate import CubicSpline
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.stats import norm
 
-from .bijections import Chain, HyperbolicMap
+from .bijections import Affine, Chain, HyperbolicMap
 from .newton import gaussian_bijection, laplace_approximation
 from .transformed import Transformed
 
@@ -22,6 +22,10 @@ _SCAN = np.sinh(np.linspace(-np.arcsinh(5.0), np.arcsinh(5.0), 25))
 _PEEK = np.array([-2.0, 2.0])
 _DROP = 12.0
 _STEEPEST = 0.985
+_SIDE = np.array([0.15, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0])
+_FALL = 3.0  # of the log density, where a wall is looked at
+_OWN = 0.5  # how much of the push of a wall other walls must leave
+_WORST = 100.0  # condition of the walls' pushes on each other's lines, where they are told apart
 
 
 def _line_values(target, origins, directions, steps):
@@ -104,15 +108,54 @@ def _fit_hyperbola(u, quantiles):
     return xi[best, 0], a[best, 0], b[best, 0], c[best], u0[best]
 
 
+def _pushes(target, laplace, directions, ends):
+    """What the score has beyond that of the Gaussian, at ``mode + ends * directions``, by line."""
+    steps = ends[:, None] * directions
+    return np.nan_to_num(target.score(laplace.mode + steps) + steps @ laplace.hessian)
+
+
+def _distinct(target, laplace, selected):
+    """Those of the ``selected`` coordinates whose lines run into walls of their own.
+
+    A wall is known by where it pushes. The coefficients of all classes in a category that one class
+    never has run into one wall, which moves with them: bent along each of them, it would keep
+    particles from where all of them are large. The first that runs into a wall is kept.
+    """
+    covariance = cho_solve(cho_factor(laplace.hessian), np.eye(target.dim))
+    directions = covariance[selected] / np.sqrt(covariance.diagonal()[selected])[:, None]
+    peek = _line_values(target, laplace.mode, directions, np.tile(_PEEK, (len(selected), 1)))
+    sides = np.where(peek[:, 1] < peek[:, 0], 1.0, -1.0)[:, None] * _SIDE
+    value = _line_values(target, laplace.mode, directions, sides)
+    at_wall = np.argmin(np.abs(value - value.max(axis=1, keepdims=True) + _FALL), axis=1)
+    ends = np.take_along_axis(sides, at_wall[:, None], axis=1)[:, 0]
+    pushes = _pushes(target, laplace, directions, ends) @ np.linalg.cholesky(covariance)
+    kept, basis = [], np.empty((0, target.dim))
+    for j, push in zip(selected, pushes, strict=True):
+        own = push - (basis @ push) @ basis
+        if (size := np.linalg.norm(own)) > _OWN * np.linalg.norm(push):
+            kept.append(j)
+            basis = np.vstack([basis, own / size])
+    return np.sort(kept)
+
+
 def one_sided_bijection(target, laplace, selected, surrogate=None):
-    """Coordinates in which the ``selected`` one-sided coordinates are close to normal.
+    r"""Coordinates in which the ``selected`` one-sided coordinates are close to normal.
+
+    With the Gaussian's regression B of the rest on them, its root L given them, and the monotone T,
+
+    .. math::
+        \theta_S = v_S + C L u_R, \qquad
+        \theta_R = \mu_R + B (v_S - \mu_S) + L u_R, \qquad v_S = T(u_S),
+
+    but for a mixture of several :math:`v_S`. A wall is nowhere steep along the columns of C and I,
+    those of L moved: it is met by its own coordinate alone, wherever the others are.
 
     Parameters
     ----------
     target : Target
     laplace : Laplace
     selected : ndarray of int
-        The one-sided coordinates.
+        The one-sided coordinates, in the order in which they matter.
     surrogate : Target, default=None
         What the Laplace approximation is of, where that is not the target itself.
 
@@ -121,30 +164,44 @@ def one_sided_bijection(target, laplace, selected, surrogate=None):
     bijection
         From coordinates in which the Laplace approximation is standard normal.
     """
+    selected = _distinct(target, laplace, selected)
     rest = np.setdiff1d(np.arange(target.dim), selected)
     hessian, mode = laplace.hessian, laplace.mode
-    conditional = gaussian_bijection(mode[rest], hessian[np.ix_(rest, rest)])
+    conditional = gaussian_bijection(mode[rest], hessian[np.ix_(rest, rest)]).matrix
+    if not isinstance(conditional, np.ndarray):
+        conditional = conditional.toarray()
     regression = -cho_solve(
         cho_factor(hessian[np.ix_(rest, rest)]), hessian[np.ix_(rest, selected)]
     )
     schur = hessian[np.ix_(selected, selected)] + hessian[np.ix_(selected, rest)] @ regression
     if not (schur.diagonal() > 0.0).all():
         raise LinAlgError("the Hessian at the mode is singular to rounding.")
-    u = np.linspace(-3.2, 3.2, 65)
-    fits = []
-    for index, j in enumerate(selected):
-        direction = np.zeros(target.dim)
-        direction[j], direction[rest] = 1.0, regression[:, index]
-        scale = 1 / np.sqrt(schur[index, index])
-        fits.append(_fit_hyperbola(u, mode[j] + _line_quantiles(target, mode, direction, scale, u)))
-    xi, a, b, c, u0 = np.array(fits).T
-    scale_tril = conditional.matrix
-    if not isinstance(scale_tril, np.ndarray):
-        scale_tril = scale_tril.toarray()
-    hyperbolic = HyperbolicMap(selected, mode, regression, scale_tril, xi, a, b, c, u0)
-    centre = target if surrogate is None else surrogate
-    redone = laplace_approximation(Transformed(centre, hyperbolic), np.zeros(target.dim))
-    return Chain(hyperbolic, redone.bijection)
+    u, scale = np.linspace(-3.2, 3.2, 65), 1 / np.sqrt(schur.diagonal())
+    directions = np.zeros((len(selected), target.dim))
+    directions[:, selected], directions[:, rest] = np.eye(len(selected)), regression.T
+    fits = np.array(
+        [
+            _fit_hyperbola(u, mode[j] + _line_quantiles(target, mode, direction, width, u))
+            for j, direction, width in zip(selected, directions, scale, strict=True)
+        ]
+    )
+    bend = HyperbolicMap(selected, *fits.T)
+
+    matrix = np.zeros((target.dim, target.dim))
+    matrix[:, selected] = directions.T
+    matrix[np.ix_(rest, rest)] = conditional
+    pushes = _pushes(target, laplace, directions, bend.steep_end() - mode[selected]) @ matrix
+    own = pushes[:, selected]
+    if np.linalg.cond(own / np.abs(own.diagonal())[:, None]) < _WORST:
+        matrix[:, rest] -= matrix[:, selected] @ np.linalg.solve(own, pushes[:, rest])
+        matrix[:, selected] = matrix[:, selected] @ np.linalg.solve(own, np.diag(own.diagonal()))
+
+    centre = np.zeros(target.dim)
+    centre[selected] = mode[selected]
+    affine = Affine(mode - matrix @ centre, matrix, np.linalg.inv(matrix))
+    straight = Transformed(target if surrogate is None else surrogate, Chain(affine, bend))
+    redone = laplace_approximation(straight, np.zeros(target.dim))
+    return Chain(affine, Chain(bend, redone.bijection))
 
 
 class OneSided(Transformed):
@@ -157,7 +214,7 @@ class OneSided(Transformed):
     laplace : Laplace
         Its Laplace approximation.
     selected : ndarray of int
-        The one-sided coordinates, as found from ``line_shifts``.
+        The one-sided coordinates, as found from ``line_shifts``, in the order in which they matter.
     surrogate : Target, default=None
         What the Laplace approximation is of, where that is not the target itself.
     """

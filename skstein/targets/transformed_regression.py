@@ -9,7 +9,7 @@ straightens one-sided coordinates stays before the affine map that it ends in.
 import numpy as np
 
 from .._blocks import row_blocks
-from .bijections import Chain, placed
+from .bijections import placed
 from .transformed import Transformed
 
 _ONE_BLOCK = 2**18  # bytes, for which the blocks are not asked
@@ -29,12 +29,10 @@ def within(target, bijection):
 
 def _apart(bijection):
     """The affine map that a bijection ends in, and what is before it, or None; None without one."""
-    if isinstance(getattr(bijection, "matrix", None), np.ndarray):
-        return bijection, None
-    if not hasattr(getattr(bijection, "outer", None), "apart"):
-        return None
-    affine, bend = bijection.outer.apart()
-    return affine, Chain(bend, bijection.inner)
+    for affine, before in ((bijection, None), (getattr(bijection, "outer", None), "inner")):
+        if isinstance(getattr(affine, "matrix", None), np.ndarray):
+            return affine, before and getattr(bijection, before)
+    return None
 
 
 class TransformedRegression(Transformed):
