@@ -383,9 +383,7 @@ def test_the_reference_is_taken_in_white_coordinates(rng):
     """Of draws seen through a bent map, as of the draws before it."""
     z = rng.normal(size=(60, 2))
     one, none = np.ones(1), np.zeros(1)
-    bent = HyperbolicMap(
-        np.array([0]), np.zeros(2), none[None], np.eye(1), none, one, 0.8 * one, one, none
-    )
+    bent = HyperbolicMap(np.array([0]), none, one, 0.8 * one, one, none)
     history = {"ksd": np.array([0.3, 0.2])}
     plain = ParticlePosterior(z, scores=-z, history=history, n_iter=2)
     pushed = ParticlePosterior(

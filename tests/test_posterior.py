@@ -184,9 +184,6 @@ def test_thinning_to_an_impossible_number_is_refused(n, scored):
 def hyperbolic(rng):
     return HyperbolicMap(
         np.array([1]),
-        rng.normal(size=2),
-        rng.normal(size=(1, 1)),
-        np.array([[1.3]]),
         xi=rng.normal(size=1),
         a=np.array([1.0]),
         b=np.array([0.8]),
