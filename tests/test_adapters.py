@@ -363,7 +363,7 @@ def test_a_singular_hessian_is_not_straightened(rng):
     target = LogisticTarget(rng.normal(size=(20, 2)), np.arange(20) % 2.0, fit_intercept=False)
     laplace = laplace_approximation(target)
     laplace.hessian = np.ones((2, 2))
-    with pytest.raises(np.linalg.LinAlgError, match="singular to rounding|not positive definite"):
+    with pytest.raises(np.linalg.LinAlgError, match=r"singular to rounding|not positive"):
         OneSided(target, laplace, np.array([1]))
 
 
