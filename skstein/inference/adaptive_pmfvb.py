@@ -31,7 +31,7 @@ import numpy as np
 
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
-from .base import N_PARTICLES, Engine, Rounds, require_finite
+from .base import BATCH_SIZE, N_PARTICLES, Engine, Rounds, require_finite
 
 _FIRST, _SECOND, _SMALL = 0.9, 0.99, 1e-8
 _LARGEST = 10.0  # mean size of a step's drift, in standard deviations of its noise
@@ -95,7 +95,7 @@ class AdaptivePMFVB(Engine):
         "drift": [Interval(Real, 0, None, closed="left")],
         "n_iterations": [Interval(Integral, 2, None, closed="left")],
         "n_snapshots": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [None, Interval(Integral, 1, None, closed="left")],
+        "batch_size": BATCH_SIZE,
         "preconditioned": ["boolean"],
     }
     requires = (

@@ -17,8 +17,9 @@ from .._validation import Interval, StrOptions
 from .._warnings import warn
 from ..posterior import ParticlePosterior
 from ._survivors import Survivors, following_noise, judged_in_stream, on_their_way
-from .base import N_PARTICLES, Engine, Rounds
+from .base import BATCH_SIZE, N_PARTICLES, Engine, Rounds
 
+AUTO_BATCH_SIZE = [*BATCH_SIZE, StrOptions({"auto"})]
 _N_FOLDS = 10
 _ROUNDS = 20  # between which the callback may stop the run
 _SMALL_DATA, _SMALL_BATCH, _BATCH = 3000, 32, 100
@@ -93,11 +94,7 @@ class Ensemble(Engine):
     _parameter_constraints = {
         "n_particles": N_PARTICLES[1:],
         "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "batch_size": [
-            None,
-            StrOptions({"auto"}),
-            Interval(Integral, 1, None, closed="left"),
-        ],
+        "batch_size": AUTO_BATCH_SIZE,
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "out_of_bag": ["boolean"],
         "validation_fraction": [None, Interval(Real, 0, 1, closed="neither")],

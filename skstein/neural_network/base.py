@@ -23,6 +23,7 @@ from .._warnings import warn
 from ..inference import ENGINES, Ensemble, Trained, resolve_engine
 from ..inference._network import NETWORK_ENGINES
 from ..inference.ensemble import (
+    AUTO_BATCH_SIZE,
     automatic_epochs,
     epoch_of_stream,
     resolve_batch_size,
@@ -96,11 +97,7 @@ class _BayesianMLP(BayesianEstimator):
         "subspace": [None, StrOptions({"curve"})],
         "n_networks": [Interval(Integral, 2, None, closed="left")],
         "prior": [StrOptions(set(PRIORS)), HasMethods("log_density")],
-        "batch_size": [
-            None,
-            StrOptions({"auto"}),
-            Interval(Integral, 1, None, closed="left"),
-        ],
+        "batch_size": AUTO_BATCH_SIZE,
         "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "early_stopping": ["boolean"],
