@@ -5,6 +5,7 @@ exponentials, which are several times faster than a compiled scalar loop.
 """
 
 import copy
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,29 @@ from .base import Target, as_names
 from .design import aligned, make_design
 
 
-class RegressionTarget(Target):
+class SummedTarget(Target):
+    """Base class of densities whose value and score come from one walk over the rows.
+
+    A subclass writes ``_sum``, the log likelihood and its score as far as wanted, and
+    ``_add_prior_score``.
+    """
+
+    _sum: Any
+    _add_prior_score: Any
+
+    def log_likelihood(self, theta, rows=None):
+        return self._sum(theta, rows, value=True, score=False)[0]
+
+    def score(self, theta, rows=None):
+        _, score = self._sum(theta, rows, value=False, score=True)
+        return self._add_prior_score(theta, score)
+
+    def log_density_and_score(self, theta):
+        value, score = self._sum(theta, None, value=True, score=True)
+        return value + self.log_prior(theta), self._add_prior_score(theta, score)
+
+
+class RegressionTarget(SummedTarget):
     """The posterior of a regression on a design matrix, whatever its outcome.
 
     ``theta`` holds, for each linear predictor of the outcome, the intercept (if any) and the
@@ -306,17 +329,6 @@ class RegressionTarget(Target):
             gradient = gradient.reshape(m, -1)
             gradient = np.hstack([gradient, extra]) if extra.size else gradient
         return total, gradient
-
-    def log_likelihood(self, theta, rows=None):
-        return self._sum(theta, rows, value=True, score=False)[0]
-
-    def score(self, theta, rows=None):
-        _, score = self._sum(theta, rows, value=False, score=True)
-        return self._add_prior_score(theta, score)
-
-    def log_density_and_score(self, theta):
-        value, score = self._sum(theta, None, value=True, score=True)
-        return value + self.log_prior(theta), self._add_prior_score(theta, score)
 
     # Second derivatives, of the rows first and then of the prior.
 

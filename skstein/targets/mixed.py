@@ -20,10 +20,9 @@ import numpy as np
 import scipy.sparse
 
 from ..priors import HalfNormal
-from .base import Target
 from .bijections import Within
 from .effects_map import Block, EffectsMap
-from .glm import RegressionTarget
+from .glm import RegressionTarget, SummedTarget
 from .grouped_design import GroupedDesign, GroupedGram, Grouping
 from .linear import LinearTarget
 from .newton import DIAGONAL_ABOVE, Laplace, gaussian_surrogate, laplace_approximation
@@ -34,7 +33,7 @@ _MOST_EXPANSIONS = 30
 _TOLERANCE = 1e-3  # of the score of the effects at the mode, in standard deviations
 
 
-class MixedTarget(Target):
+class MixedTarget(SummedTarget):
     """A regression with random effects.
 
     ``theta`` = (coordinates of the regression, log standard deviations, effects). The effects of a
@@ -196,16 +195,6 @@ class MixedTarget(Target):
             own[:, self._order] = gradient
             gradient = own
         return total, gradient
-
-    def log_likelihood(self, theta, rows=None):
-        return self._sum(theta, rows, value=True, score=False)[0]
-
-    def score(self, theta, rows=None):
-        return self._add_prior_score(theta, self._sum(theta, rows, False, True)[1])
-
-    def log_density_and_score(self, theta):
-        value, score = self._sum(theta, None, value=True, score=True)
-        return value + self.log_prior(theta), self._add_prior_score(theta, score)
 
     def pointwise_log_likelihood(self, theta):
         """Log likelihood of every row (unweighted), shape (m, n)."""
