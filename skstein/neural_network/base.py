@@ -22,8 +22,8 @@ from .._validation import (
 from .._warnings import warn
 from ..inference import ENGINES, Ensemble, Trained, resolve_engine
 from ..inference._network import NETWORK_ENGINES, network_engine
-from ..inference.base import AUTO_BATCH_SIZE
 from ..inference.ensemble import (
+    AUTO_BATCH_SIZE,
     automatic_epochs,
     epoch_of_stream,
     resolve_batch_size,

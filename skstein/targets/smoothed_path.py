@@ -9,12 +9,15 @@ parameters' marginal posterior, after Rue, Martino & Chopin (2009), "Approximate
 for latent Gaussian models". A draw, its inverse and all derivatives cost O(T).
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.linalg import cholesky_banded, solve_banded, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import expit
 
 from .. import _jit
+from .bijections import Placed
 from .log_density import LogDensity
 from .stochastic_volatility import autoregression
 from .transformed import Transformed
@@ -117,7 +120,7 @@ def marginal_laplace(target):
     return mode, np.linalg.cholesky(covariance), response
 
 
-class SmoothedPath:
+class SmoothedPath(Placed):
     """From white coordinates to (mu, atanh(phi), log sigma^2) and a path.
 
     The first three coordinates are the parameters, by an affine map, the others the noise with
@@ -164,8 +167,9 @@ class SmoothedPath:
         theta = np.concatenate([parameters, path], axis=1)
         return theta, (hyper, weight, shift), log_det + self._log_det
 
-    def forward(self, z):
-        return self._draw(z)[0]
+    def at(self, z):
+        theta, given, log_det = self._draw(z)
+        return theta, lambda: log_det, partial(self._pull, theta, given)
 
     def inverse(self, theta):
         hyper, weight, shift = self._given(theta)
@@ -174,15 +178,6 @@ class SmoothedPath:
         return np.concatenate(
             [solve_triangular(self.scale_tril, centred.T, lower=True).T, noise], axis=1
         )
-
-    def log_det(self, z):
-        """Log absolute determinant of the Jacobian of ``forward``, shape (m,)."""
-        return self._draw(z)[2]
-
-    def pull_score(self, z, score):
-        """Score in ``z`` of the density whose score at ``forward(z)`` is ``score``."""
-        theta, given, _ = self._draw(z)
-        return self._pull(theta, given, score)
 
     def _pull(self, theta, given, score):
         hyper, weight, shift = given
@@ -202,12 +197,6 @@ class SmoothedPath:
         by_parameters = solve_triangular(self.scale_tril, score[:, :3].T, lower=True, trans="T").T
         by_parameters -= self._by_parameters(theta, given, *by_rest)
         return np.concatenate([by_parameters, path_score], axis=1)
-
-    def pulled_density(self, z, density_and_score):
-        """Log density and score in ``z``, from a function that gives them for ``theta``."""
-        theta, given, log_det = self._draw(z)
-        value, score = density_and_score(theta)
-        return value + log_det, self._pull(theta, given, score)
 
 
 class SmoothedTarget(Transformed):
@@ -239,12 +228,6 @@ class SmoothedTarget(Transformed):
     @property
     def initial(self):
         return np.zeros(self.dim)
-
-    def score(self, z, rows=None):
-        return self.log_density_and_score(z)[1]
-
-    def log_density_and_score(self, z):
-        return self.bijection.pulled_density(z, self.target.log_density_and_score)
 
     def conditional(self, second_moment):
         """The standard normal, whatever the second moments: engines need no other whitening."""

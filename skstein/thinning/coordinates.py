@@ -142,9 +142,8 @@ def _cholesky(name, covariance):
 def _squared_scale(length_scale, samples):
     """Squared length scale: a number, a matrix, or None for the kernel's own."""
     if isinstance(length_scale, str) and length_scale in ("median", "scaled-median"):
-        n = min(len(samples), _LARGEST_SAMPLE)
-        some = samples[np.linspace(0, len(samples) - 1, n, dtype=int)]
-        median = np.median(pdist(some)) if n > 1 else 0.0
+        n = len(samples)
+        median = np.median(pdist(samples)) if n > 1 else 0.0
         if not median > 0.0:
             raise ValueError(
                 f'length_scale="{length_scale}": the median distance between samples is 0; pass a '
