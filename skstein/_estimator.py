@@ -1,7 +1,7 @@
 """What every estimator shares: parameters, and the way from a target to a posterior.
 
 An estimator builds a target, passes it to `skstein.inference.infer` and keeps the particles. All
-its predictions are averages over them (`_prediction.py`).
+its predictions are averages over them (`_prediction_methods.py`).
 """
 
 import warnings

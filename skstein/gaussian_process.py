@@ -43,7 +43,7 @@ from ._inducing import (
 )
 from ._inducing_mixture import InducingMixture, normal_draws
 from ._parallel import make_map, one_thread
-from ._prediction import BayesianRegressorMixin
+from ._prediction_methods import BayesianRegressorMixin
 from ._random import as_generator
 from ._validation import (
     Interval,

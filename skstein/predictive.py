@@ -17,7 +17,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ._prediction import PredictsOutcomes
+from ._prediction_methods import PredictsOutcomes
 from ._predictive_distribution import Direct, Predictive
 from ._transformed_outcome import transformed
 

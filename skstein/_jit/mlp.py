@@ -14,8 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from . import _mlp
-from ._mlp import DF_UNIT
+from . import dense_layers
+from .dense_layers import DF_UNIT
 
 ACTIVATIONS = {"relu": 0, "tanh": 1, "logistic": 2}
 LIKELIHOODS = {"normal": 0, "binary": 1, "softmax": 2, "location-scale": 3}
@@ -63,11 +63,11 @@ def outputs(weights, X, sizes, activation):
     """
     result = np.empty((len(weights), len(X), sizes[-1]), X.dtype)
     weights = aligned(weights, X.dtype)
-    _, units, _, _ = _mlp.scratch(len(X), sizes, weights[0])
+    _, units, _, _ = dense_layers.scratch(len(X), sizes, weights[0])
     for network, of_network in zip(weights, result, strict=True):
-        for start in range(0, len(X), _mlp.BLOCK):
-            block = slice(start, start + _mlp.BLOCK)
-            of_network[block] = _mlp.forward(network, X[block], sizes, activation, units)
+        for start in range(0, len(X), dense_layers.BLOCK):
+            block = slice(start, start + dense_layers.BLOCK)
+            of_network[block] = dense_layers.forward(network, X[block], sizes, activation, units)
     return result
 
 
@@ -101,9 +101,10 @@ def loss_and_gradient(weights, data, rows, network, precision):
     sizes, activation, likelihood, df = _distinct(network)
     weights = aligned(weights, X.dtype)
     losses, gradient = np.zeros(sizes[-1]), np.zeros_like(weights)
-    _mlp.add_gradient(
+    dense_layers.add_gradient(
         weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, 0.0,
-        aligned(precision, X.dtype), losses, gradient, *_mlp.scratch(len(rows), sizes, weights),
+        aligned(precision, X.dtype), losses, gradient,
+        *dense_layers.scratch(len(rows), sizes, weights),
     )  # fmt: skip
     return losses, gradient
 
@@ -151,7 +152,7 @@ def train(state, data, order, batch_size, n_epochs, network, learning_rate, n_st
     sizes, activation, likelihood, df = _distinct(network)
     precision, noise_shape, noise_scale = prior
     weights, first, second, noise, done = state
-    return _mlp.train(
+    return dense_layers.train(
         weights, first, second, noise, done, X, Y, row_weights, order, batch_size, n_epochs,
         sizes, activation, likelihood, df, learning_rate, n_steps, precision, noise_shape,
         noise_scale, rng,
@@ -180,7 +181,7 @@ def hamiltonian_steps(state, data, order, batch_size, n_steps, network, step_siz
     sizes, activation, likelihood, df = _distinct(network)
     weights, velocity, scale = state
     precision, noise = prior
-    _mlp.hamiltonian_steps(
+    dense_layers.hamiltonian_steps(
         weights, velocity, scale, X, Y, row_weights, order, batch_size, n_steps,
         sizes, activation, likelihood, df, step_size, precision, noise, rng,
     )  # fmt: skip
@@ -207,19 +208,19 @@ def gauss_newton(weights, data, rows, network, precision, rng):
     weights = aligned(weights, X.dtype)
     extra, weights = np.split(weights, [n_weights(sizes)])[::-1]
     diagonal = np.zeros(len(weights) + len(extra), X.dtype)
-    _, units, deltas, product = _mlp.scratch(len(rows), sizes, weights)
-    for start in range(0, len(rows), _mlp.BLOCK):
-        block = rows[start : start + _mlp.BLOCK]
+    _, units, deltas, product = dense_layers.scratch(len(rows), sizes, weights)
+    for start in range(0, len(rows), dense_layers.BLOCK):
+        block = rows[start : start + dense_layers.BLOCK]
         x, n = X[block], len(block)
-        result = _mlp.forward(weights, x, sizes, activation, units)
+        result = dense_layers.forward(weights, x, sizes, activation, units)
         slopes = _expected_slopes(result, likelihood, Y.shape[1], df, extra, precision, rng)
         slopes *= np.sqrt(row_weights[block])[:, None]
         end = n * sizes[1:].sum()
         deltas[end - slopes.size : end] = slopes.ravel()
-        _mlp.propagate(weights, n, sizes, activation, units, deltas)
+        dense_layers.propagate(weights, n, sizes, activation, units, deltas)
         for values in (x, units, deltas):
             np.square(values, out=values)
-        _mlp.accumulate(x, sizes, units, deltas, diagonal, product)
+        dense_layers.accumulate(x, sizes, units, deltas, diagonal, product)
     return diagonal
 
 

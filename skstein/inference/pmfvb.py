@@ -32,7 +32,7 @@ from ..targets.factors import ConjugateFactor, within_factors
 from ..targets.newton import DIAGONAL_ABOVE, gaussian_bijection
 from ._elbo import approximate_elbo
 from ._langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
-from ._stopping import OnResiduals, OnValidation
+from ._langevin_stopping import OnResiduals, OnValidation
 from ._zero_variance import moved_to_moments, representative
 from .base import (
     BATCH_SIZE,

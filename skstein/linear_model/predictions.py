@@ -11,7 +11,7 @@ from inspect import Parameter, signature
 
 from sklearn.utils.validation import check_is_fitted
 
-from .._prediction import PredictsOutcomes
+from .._prediction_methods import PredictsOutcomes
 from .offset import check_offset
 
 _PREDICTIONS = (

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._prediction import BayesianRegressorMixin
+from .._prediction_methods import BayesianRegressorMixin
 from .._validation import about, available_if, check_magnitude, validated
 from .base import BayesianLinearModel, takes_further_rows
 from .predictions import LinearPredictions

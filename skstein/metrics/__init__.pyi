@@ -1,11 +1,11 @@
+from .discrepancies import ksd as ksd
+from .discrepancies import mmd as mmd
+from .discrepancies import mmd_gaussian_mixture as mmd_gaussian_mixture
+from .discrepancies import normalized_ksd as normalized_ksd
 from .distributions import crps as crps
 from .distributions import crps_normal_mixture as crps_normal_mixture
 from .distributions import interval_coverage as interval_coverage
 from .distributions import interval_score as interval_score
-from .points import ksd as ksd
-from .points import mmd as mmd
-from .points import mmd_gaussian_mixture as mmd_gaussian_mixture
-from .points import normalized_ksd as normalized_ksd
 from .probabilities import agreement as agreement
 from .probabilities import expected_calibration_error as expected_calibration_error
 from .probabilities import total_variation as total_variation

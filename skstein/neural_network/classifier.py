@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._classes import class_codes, stream_classes
 from .._columns import drop_weightless
-from .._prediction import BayesianClassifierMixin
+from .._prediction_methods import BayesianClassifierMixin
 from .._validation import HasMethods, StrOptions, check_sample_weight, validated
 from ..inference import ENGINES
 from ..inference._network import NETWORK_ENGINES

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._columns import drop_weightless
 from .._parallel import make_map, one_thread
-from .._prediction import BayesianRegressorMixin, without_overflow
+from .._prediction_methods import BayesianRegressorMixin, without_overflow
 from .._random import as_generator
 from .._validation import (
     HasMethods,

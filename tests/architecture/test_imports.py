@@ -47,7 +47,7 @@ ESTIMATOR = (
     "skstein._estimator",
     "skstein._jit",
     "skstein._parallel",
-    "skstein._prediction",
+    "skstein._prediction_methods",
     "skstein._random",
     "skstein._validation",
     "skstein._warnings",
@@ -182,7 +182,7 @@ ROWS = {
         "skstein.inference._infer",
     ),
     # Predictions know outcomes through their estimator, and nothing of fits.
-    "skstein._prediction": (
+    "skstein._prediction_methods": (
         "sklearn.base",
         "sklearn.utils",
         "skstein._blocks",
@@ -225,7 +225,7 @@ ROWS = {
         "sklearn.model_selection",
         "sklearn.pipeline",
         "sklearn.utils",
-        "skstein._prediction",
+        "skstein._prediction_methods",
         "skstein._predictive_distribution",
         "skstein._transformed_outcome",
     ),
@@ -397,8 +397,8 @@ def test_imports_follow_the_rules(module):
         ("skstein.linear_model.base", "from sklearn.utils.validation import _check_sample_weight"),
         ("skstein.targets.sharded", "def f():\n    import dask"),
         ("skstein.shards.cluster", "import distributed"),
-        ("skstein.metrics.points", "from numba import njit"),
-        ("skstein.metrics.points", "from .._crps import crps_of_points"),
+        ("skstein.metrics.discrepancies", "from numba import njit"),
+        ("skstein.metrics.discrepancies", "from .._crps import crps_of_points"),
         ("skstein.predictive", "from .posterior import weighted_quantile"),
         ("skstein.plotting", "import matplotlib.pyplot as plt"),
         ("skstein.plotting", "class Display:\n    import pandas"),

@@ -12,7 +12,7 @@ from skstein.kernels import IMQ, RBF, Linear
 from skstein.metrics import ksd
 from skstein.thinning import backward_thin, stein_kernel_thin, stein_thin, stein_weights
 from skstein.thinning.coordinates import SteinCoordinates
-from skstein.thinning.kernel import _halved, _refined
+from skstein.thinning.stein_kernel_thinning import _halved, _refined
 from skstein.thinning.subsets import simplex_weights
 
 KERNELS = [IMQ(), IMQ(length_scale=1.5, exponent=-0.7), RBF()]
