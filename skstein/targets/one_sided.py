@@ -138,6 +138,17 @@ def _distinct(target, laplace, selected):
     return np.sort(kept)
 
 
+def _turn_along_walls(matrix, selected, rest, pushes):
+    """Mix the columns of ``matrix`` until each wall is met along one of the selected alone.
+
+    ``pushes`` of the walls are along the columns. Walls that are hardly told apart stay.
+    """
+    own = pushes[:, selected]
+    if np.linalg.cond(own / np.abs(own.diagonal())[:, None]) < _WORST:
+        matrix[:, rest] -= matrix[:, selected] @ np.linalg.solve(own, pushes[:, rest])
+        matrix[:, selected] = matrix[:, selected] @ np.linalg.solve(own, np.diag(own.diagonal()))
+
+
 def one_sided_bijection(target, laplace, selected, surrogate=None):
     r"""Coordinates in which the ``selected`` one-sided coordinates are close to normal.
 
@@ -186,16 +197,11 @@ def one_sided_bijection(target, laplace, selected, surrogate=None):
         ]
     )
     bend = HyperbolicMap(selected, *fits.T)
-
     matrix = np.zeros((target.dim, target.dim))
     matrix[:, selected] = directions.T
     matrix[np.ix_(rest, rest)] = conditional
     pushes = _pushes(target, laplace, directions, bend.steep_end() - mode[selected]) @ matrix
-    own = pushes[:, selected]
-    if np.linalg.cond(own / np.abs(own.diagonal())[:, None]) < _WORST:
-        matrix[:, rest] -= matrix[:, selected] @ np.linalg.solve(own, pushes[:, rest])
-        matrix[:, selected] = matrix[:, selected] @ np.linalg.solve(own, np.diag(own.diagonal()))
-
+    _turn_along_walls(matrix, selected, rest, pushes)
     centre = np.zeros(target.dim)
     centre[selected] = mode[selected]
     affine = Affine(mode - matrix @ centre, matrix, np.linalg.inv(matrix))
