@@ -25,7 +25,7 @@ _STEEPEST = 0.985
 _SIDE = np.array([0.15, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0])
 _FALL = 3.0  # of the log density, where a wall is looked at
 _OWN = 0.2  # how much of the push of a wall other walls must leave
-_WORST = 100.0  # condition of the walls' pushes on each other's lines, where they are told apart
+_WORST = 10.0  # condition of the pushes of walls on each other's lines, up to which they are told apart
 
 
 def _line_values(target, origins, directions, steps):
