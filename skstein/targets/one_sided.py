@@ -25,7 +25,7 @@ _STEEPEST = 0.985
 _SIDE = np.array([0.15, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0])
 _FALL = 3.0  # of the log density, where a wall is looked at
 _OWN = 0.2  # how much of the push of a wall other walls must leave
-_WORST = 10.0  # condition of the pushes of walls on each other's lines, up to which they are told apart
+_WORST = 4.0  # condition of the pushes of walls on each other's lines, up to which they turn axes
 
 
 def _line_values(target, origins, directions, steps):
@@ -138,15 +138,16 @@ def _distinct(target, laplace, selected):
     return np.sort(kept)
 
 
-def _turn_along_walls(matrix, selected, rest, pushes):
-    """Mix the columns of ``matrix`` until each wall is met along one of the selected alone.
+def _turn_along_walls(matrix, walls, pushes):
+    """Mix the columns of ``matrix`` until each wall is met along its own of the columns ``walls``.
 
-    ``pushes`` of the walls are along the columns. Walls that are hardly told apart stay.
+    ``pushes`` are along the columns. Walls that are hardly told apart stay as they are.
     """
-    own = pushes[:, selected]
+    others = np.setdiff1d(np.arange(len(matrix)), walls)
+    own = pushes[:, walls]
     if np.linalg.cond(own / np.abs(own.diagonal())[:, None]) < _WORST:
-        matrix[:, rest] -= matrix[:, selected] @ np.linalg.solve(own, pushes[:, rest])
-        matrix[:, selected] = matrix[:, selected] @ np.linalg.solve(own, np.diag(own.diagonal()))
+        matrix[:, others] -= matrix[:, walls] @ np.linalg.solve(own, pushes[:, others])
+        matrix[:, walls] = matrix[:, walls] @ np.linalg.solve(own, np.diag(own.diagonal()))
 
 
 def one_sided_bijection(target, laplace, selected, surrogate=None):
@@ -158,8 +159,9 @@ def one_sided_bijection(target, laplace, selected, surrogate=None):
         \theta_S = v_S + C L u_R, \qquad
         \theta_R = \mu_R + B (v_S - \mu_S) + L u_R, \qquad v_S = T(u_S),
 
-    but for a mixture of several :math:`v_S`. A wall is nowhere steep along the columns of C and I,
-    those of L moved: it is met by its own coordinate alone, wherever the others are.
+    but for a mixture of several :math:`v_S`. C is 0 but for coordinates that run into steep walls:
+    along the columns of C and I together a wall is nowhere steep, so that it is met by its own
+    coordinate alone, wherever the others are.
 
     Parameters
     ----------
@@ -190,18 +192,18 @@ def one_sided_bijection(target, laplace, selected, surrogate=None):
     u, scale = np.linspace(-3.2, 3.2, 65), 1 / np.sqrt(schur.diagonal())
     directions = np.zeros((len(selected), target.dim))
     directions[:, selected], directions[:, rest] = np.eye(len(selected)), regression.T
-    fits = np.array(
-        [
-            _fit_hyperbola(u, mode[j] + _line_quantiles(target, mode, direction, width, u))
-            for j, direction, width in zip(selected, directions, scale, strict=True)
-        ]
-    )
-    bend = HyperbolicMap(selected, *fits.T)
+    lines = list(zip(directions, scale, strict=True))
+    quantiles = np.array([_line_quantiles(target, mode, *line, u) for line in lines])
+    fits = [_fit_hyperbola(u, mode[j] + q) for j, q in zip(selected, quantiles, strict=True)]
+    bend = HyperbolicMap(selected, *np.array(fits).T)
     matrix = np.zeros((target.dim, target.dim))
     matrix[:, selected] = directions.T
     matrix[np.ix_(rest, rest)] = conditional
-    pushes = _pushes(target, laplace, directions, bend.steep_end() - mode[selected]) @ matrix
-    _turn_along_walls(matrix, selected, rest, pushes)
+    steep = np.abs(quantiles @ norm.pdf(u)) > SHIFT * scale * norm.pdf(u).sum()
+    if steep.any():
+        ends = (bend.steep_end() - mode[selected])[steep]
+        pushes = _pushes(target, laplace, directions[steep], ends)
+        _turn_along_walls(matrix, selected[steep], pushes @ matrix)
     centre = np.zeros(target.dim)
     centre[selected] = mode[selected]
     affine = Affine(mode - matrix @ centre, matrix, np.linalg.inv(matrix))
