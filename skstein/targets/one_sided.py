@@ -25,7 +25,7 @@ _STEEPEST = 0.985
 _SIDE = np.array([0.15, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0])
 _FALL = 3.0  # of the log density, where a wall is looked at
 _OWN = 0.2  # how much of the push of a wall other walls must leave
-_WORST = 4.0  # condition of the pushes of walls on each other's lines, up to which they turn axes
+_WORST = 4.0  # condition of the walls' pushes on each other's lines, up to which they turn axes
 
 
 def _line_values(target, origins, directions, steps):
@@ -139,15 +139,20 @@ def _distinct(target, laplace, selected):
 
 
 def _turn_along_walls(matrix, walls, pushes):
-    """Mix the columns of ``matrix`` until each wall is met along its own of the columns ``walls``.
+    """Mix the columns of ``matrix`` until walls are met along their own of the columns alone.
 
-    ``pushes`` are along the columns. Walls that are hardly told apart stay as they are.
+    ``walls`` are these columns, those that matter most first; ``pushes`` are along all columns.
+    Walls that are hardly told apart from those before stay as they are.
     """
-    others = np.setdiff1d(np.arange(len(matrix)), walls)
-    own = pushes[:, walls]
-    if np.linalg.cond(own / np.abs(own.diagonal())[:, None]) < _WORST:
-        matrix[:, others] -= matrix[:, walls] @ np.linalg.solve(own, pushes[:, others])
-        matrix[:, walls] = matrix[:, walls] @ np.linalg.solve(own, np.diag(own.diagonal()))
+    pushes = pushes / np.abs(pushes[np.arange(len(walls)), walls])[:, None]
+    told = []
+    for k in range(len(walls)):
+        if np.linalg.cond(pushes[np.ix_([*told, k], walls[[*told, k]])]) < _WORST:
+            told.append(k)
+    walls, pushes = walls[told], pushes[told]
+    others, own = np.setdiff1d(np.arange(len(matrix)), walls), pushes[:, walls]
+    matrix[:, others] -= matrix[:, walls] @ np.linalg.solve(own, pushes[:, others])
+    matrix[:, walls] = matrix[:, walls] @ np.linalg.solve(own, np.diag(own.diagonal()))
 
 
 def one_sided_bijection(target, laplace, selected, surrogate=None):
@@ -159,9 +164,8 @@ def one_sided_bijection(target, laplace, selected, surrogate=None):
         \theta_S = v_S + C L u_R, \qquad
         \theta_R = \mu_R + B (v_S - \mu_S) + L u_R, \qquad v_S = T(u_S),
 
-    but for a mixture of several :math:`v_S`. C is 0 but for coordinates that run into steep walls:
-    along the columns of C and I together a wall is nowhere steep, so that it is met by its own
-    coordinate alone, wherever the others are.
+    but for a mixture of several :math:`v_S`. Along the columns of C and I together a wall is
+    nowhere steep, so that it is met by its own coordinate alone, wherever the others are.
 
     Parameters
     ----------
@@ -199,11 +203,9 @@ def one_sided_bijection(target, laplace, selected, surrogate=None):
     matrix = np.zeros((target.dim, target.dim))
     matrix[:, selected] = directions.T
     matrix[np.ix_(rest, rest)] = conditional
-    steep = np.abs(quantiles @ norm.pdf(u)) > SHIFT * scale * norm.pdf(u).sum()
-    if steep.any():
-        ends = (bend.steep_end() - mode[selected])[steep]
-        pushes = _pushes(target, laplace, directions[steep], ends)
-        _turn_along_walls(matrix, selected[steep], pushes @ matrix)
+    pushes = _pushes(target, laplace, directions, bend.steep_end() - mode[selected]) @ matrix
+    order = np.argsort(-np.abs(quantiles @ norm.pdf(u)) / scale)
+    _turn_along_walls(matrix, selected[order], pushes[order])
     centre = np.zeros(target.dim)
     centre[selected] = mode[selected]
     affine = Affine(mode - matrix @ centre, matrix, np.linalg.inv(matrix))
