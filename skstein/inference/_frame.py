@@ -111,7 +111,9 @@ def find_frame(target, leaning=True):
         least = SHIFT if outer is None and not leaning else _HINDRANCE
         if shifts.max() > least:
             bent = np.argsort(-shifts)[: np.sum(shifts > (_LEANING if leaning else least))]
-            bijection = OneSided(scanned, laplace, bent, surrogate).bijection
+            # Walls in coordinates that are curved already are no planes to turn along.
+            turned = outer is None
+            bijection = OneSided(scanned, laplace, bent, surrogate, turned).bijection
             bijection = bijection if outer is None else Chain(outer, bijection)
             return replace(plain, bijection=bijection, one_sided=one_sided)
     except (FloatingPointError, LinAlgError) as error:

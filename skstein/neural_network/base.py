@@ -3,7 +3,7 @@
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -109,6 +109,9 @@ class _BayesianMLP(BayesianEstimator):
         "warm_start": ["boolean"],
     }
 
+    # Attributes of a fit that has networks and nothing around them.
+    _of_networks_alone: ClassVar[dict] = {}
+
     @property
     def _named_parameters(self):
         return {
@@ -198,7 +201,7 @@ class _BayesianMLP(BayesianEstimator):
 
     def _learn(self, target, scaling, given):
         """Train the networks, run the second stage, and set the attributes that follow."""
-        fitted = {"_network": target.network, "_scaling": scaling, "_tangents": None}
+        fitted = {"_network": target.network, "_scaling": scaling, **self._of_networks_alone}
         return self._infer(target, None, *given, **fitted)
 
     def _earlier(self, target, bijection):
@@ -256,9 +259,9 @@ class _BayesianMLP(BayesianEstimator):
             _networks=_without_rows(kept.states),
             _network=target.network,
             _scaling=scaling,
-            _tangents=None,
             _stream_weight=weight,
             _stream_noise=noise,
+            **self._of_networks_alone,
         )
         return self
 

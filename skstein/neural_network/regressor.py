@@ -181,7 +181,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     }
 
     _noise = NormalNoise()  # that was fitted
-    _tangents = None
+    _of_networks_alone = {"_tangents": None, "null_space_": 0.0}
 
     hidden_layer_sizes: Any = (16, 16, 16, 16)
     _: KW_ONLY
@@ -305,9 +305,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         X, y, weights = self._rows(X, y, sample_weight, further)
         scaling = self._scaling if further else self._find_scaling(X, weights, y)
         make_target = partial(self._make_target, X, y, weights, scaling)
-        self._go_on(make_target, weights, scaling)
-        self.null_space_ = 0.0
-        return self
+        return self._go_on(make_target, weights, scaling)
 
     def _rows(self, X, y, sample_weight, further):
         """Rows as `_prepared` gives them, with y of shape (n, n_outputs)."""

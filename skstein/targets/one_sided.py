@@ -155,7 +155,7 @@ def _turn_along_walls(matrix, walls, pushes):
     matrix[:, walls] = matrix[:, walls] @ np.linalg.solve(own, np.diag(own.diagonal()))
 
 
-def one_sided_bijection(target, laplace, selected, surrogate=None):
+def one_sided_bijection(target, laplace, selected, surrogate=None, turned=True):
     r"""Coordinates in which the ``selected`` one-sided coordinates are close to normal.
 
     With the Gaussian's regression B of the rest on them, its root L given them, and the monotone T,
@@ -175,6 +175,8 @@ def one_sided_bijection(target, laplace, selected, surrogate=None):
         The one-sided coordinates, in the order in which they matter.
     surrogate : Target, default=None
         What the Laplace approximation is of, where that is not the target itself.
+    turned : bool, default=True
+        Whether the other axes are turned along the walls; otherwise C is 0.
 
     Returns
     -------
@@ -203,9 +205,10 @@ def one_sided_bijection(target, laplace, selected, surrogate=None):
     matrix = np.zeros((target.dim, target.dim))
     matrix[:, selected] = directions.T
     matrix[np.ix_(rest, rest)] = conditional
-    pushes = _pushes(target, laplace, directions, bend.steep_end() - mode[selected]) @ matrix
-    order = np.argsort(-np.abs(quantiles @ norm.pdf(u)) / scale)
-    _turn_along_walls(matrix, selected[order], pushes[order])
+    if turned:
+        pushes = _pushes(target, laplace, directions, bend.steep_end() - mode[selected]) @ matrix
+        order = np.argsort(-np.abs(quantiles @ norm.pdf(u)) / scale)
+        _turn_along_walls(matrix, selected[order], pushes[order])
     centre = np.zeros(target.dim)
     centre[selected] = mode[selected]
     affine = Affine(mode - matrix @ centre, matrix, np.linalg.inv(matrix))
@@ -227,7 +230,9 @@ class OneSided(Transformed):
         The one-sided coordinates, as found from ``line_shifts``, in the order in which they matter.
     surrogate : Target, default=None
         What the Laplace approximation is of, where that is not the target itself.
+    turned : bool, default=True
+        Whether the other axes run along its walls.
     """
 
-    def __init__(self, target, laplace, selected, surrogate=None):
-        super().__init__(target, one_sided_bijection(target, laplace, selected, surrogate))
+    def __init__(self, target, laplace, selected, surrogate=None, turned=True):
+        super().__init__(target, one_sided_bijection(target, laplace, selected, surrogate, turned))
