@@ -112,7 +112,7 @@ def find_frame(target, leaning=True):
         if shifts.max() > least:
             bent = np.argsort(-shifts)[: np.sum(shifts > (_LEANING if leaning else least))]
             # Walls in coordinates that are curved already are no planes to turn along.
-            turned = outer is None
+            turned = at_mode and outer is None
             bijection = OneSided(scanned, laplace, bent, surrogate, turned).bijection
             bijection = bijection if outer is None else Chain(outer, bijection)
             return replace(plain, bijection=bijection, one_sided=one_sided)
