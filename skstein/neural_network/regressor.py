@@ -181,6 +181,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     }
 
     _noise = NormalNoise()  # that was fitted
+    _tangents = None
     _of_networks_alone = {"_tangents": None, "null_space_": 0.0}
 
     hidden_layer_sizes: Any = (16, 16, 16, 16)
