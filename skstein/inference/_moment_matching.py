@@ -87,6 +87,18 @@ def match_moments(target, points, scores, weights, n_steps, map=map, first=0):
     return best
 
 
+def matched(target, theta, n_steps, map=map):
+    """Particles of equal weight after `match_moments`, where coordinates are whitened.
+
+    Elsewhere a step has no unit, and minibatches would hide the residuals: nothing moves.
+    """
+    if not n_steps or not target.whitened or target.stochastic:
+        return theta
+    scores = in_chunks(map, target.score, theta, target.n_rows)
+    weights = np.full(len(theta), 1.0 / len(theta))
+    return match_moments(target, theta, scores, weights, n_steps, map)[0]
+
+
 def _gentle(before, after):
     """Which particles may take a step, by their scores before and after it."""
     # The scores of a normal posterior have a length of about the root of the dimension.

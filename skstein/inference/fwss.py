@@ -19,6 +19,7 @@ from .._validation import Interval, StrOptions
 from ..kernels import RBF, Kernel, Linear
 from ..posterior import ParticlePosterior
 from ._frank_wolfe import SteinMeasure
+from ._moment_matching import matched
 from .base import (
     BATCH_SIZE,
     COORDINATES,
@@ -46,9 +47,10 @@ class FWSS(Engine):
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.
     init : {"laplace", "map", "prior", "svgd"}, default="laplace"
-        Where the search for a particle begins: at a draw of the Gaussian at the mode; the same,
-        with the mode itself as first particle; at a draw of the prior; or at the one of a short run
-        of SVGD where the field is weakest (Cache-FWSS, algorithm 7).
+        Where the search for a particle begins: at a draw of the Gaussian at the mode, after all
+        draws have moved together until their moments match; at the draw itself, with the mode as
+        first particle; at a draw of the prior; or at the one of a short run of SVGD where the field
+        is weakest (Cache-FWSS, algorithm 7).
     weights : {"uniform", "line-search", "fully-corrective", "stein"}, default="uniform"
         "uniform": all alike, a constant step of Frank-Wolfe. "line-search": the step towards a new
         particle that leaves the least kernel Stein discrepancy. "fully-corrective": all weights
@@ -60,16 +62,16 @@ class FWSS(Engine):
         Times that every particle is placed again with the others frozen. A warm start adds
         particles up to ``n_particles``, and leaves those it found where they are; with none to add
         it sweeps over all.
-    max_iter_oracle : int, default=20
+    max_iter_oracle : int, default=10
         Most ascent steps that place a particle; it ends when the field no longer falls.
-    max_iter_sweep : int, default=16
+    max_iter_sweep : int, default=12
         Most ascent steps for a particle in a sweep.
     max_iter_matching : int, default=6
-        Most steps of moment matching at the end, each one score of every particle on all rows: all
-        particles move together until Stein's identities hold for their mean, their covariance and
-        each coordinate's skewness and tails. Only in whitened coordinates, and with more particles
-        than coordinates. A warm start moves the particles it adds, until the identities hold for
-        all. 0 leaves it out.
+        Most steps of moment matching of the starts, and as many at the end, each one score of every
+        particle on all rows: all particles move together until Stein's identities hold for their
+        mean, their covariance and each coordinate's skewness and tails. Only in whitened
+        coordinates, and with more particles than coordinates. A warm start moves the particles it
+        adds, until the identities hold for all. 0 leaves it out.
     learning_rate : float, default=0.05
         First step of Adam, in posterior standard deviations; it falls linearly to 0.
     tol : float, default=None
@@ -130,8 +132,8 @@ class FWSS(Engine):
     weights: str = "uniform"
     self_term: bool = True
     n_sweeps: int = 1
-    max_iter_oracle: int = 20
-    max_iter_sweep: int = 16
+    max_iter_oracle: int = 10
+    max_iter_sweep: int = 12
     max_iter_matching: int = 6
     learning_rate: float = 0.05
     tol: float | None = None
@@ -216,6 +218,8 @@ class FWSS(Engine):
             return engine.run(target, rng, init=starts, map=map).particles
         if init is not None:
             return starts
+        if self.init == "laplace":
+            return matched(target, starts, self.max_iter_matching, map)
         if self.init == "prior":
             return target.sample_prior(rng, n)
         if self.init == "map":

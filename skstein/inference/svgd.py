@@ -18,7 +18,7 @@ from .._validation import Interval
 from ..kernels import RBF, Kernel, Linear
 from ..posterior import ParticlePosterior
 from ._adam import Adam
-from ._moment_matching import match_moments
+from ._moment_matching import matched
 from .base import (
     BATCH_SIZE,
     COORDINATES,
@@ -108,7 +108,8 @@ class SVGD(Engine):
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         m = automatic(self.n_particles, target.dim, least=200)
-        theta = self._matched(target, starting_particles(target, rng, m, init), map)
+        theta = starting_particles(target, rng, m, init)
+        theta = matched(target, theta, self.max_iter_matching, map)
         kernel = RBF() + Linear() if self.kernel is None else self.kernel
         adam = Adam(self.learning_rate, self.max_iter)
         rounds = Rounds(self.max_iter, lambda: ParticlePosterior(theta), callback)
@@ -119,16 +120,8 @@ class SVGD(Engine):
             require_finite(drift, "the drift", iteration, rounds.history)
             theta = theta + adam.step(drift)
             if iteration == self.max_iter:
-                theta = self._matched(target, theta, map)
+                theta = matched(target, theta, self.max_iter_matching, map)
             size, score = np.sqrt(np.mean(drift**2)), np.abs(scores.mean(axis=0)).max()
             if rounds.end(iteration, drift=size, score=score):
                 break
         return ParticlePosterior(theta, history=rounds.history.arrays(), n_iter=iteration)
-
-    def _matched(self, target, theta, map):
-        """The particles, moved until the identities of `match_moments` hold."""
-        if not self.max_iter_matching or not target.whitened or target.stochastic:
-            return theta
-        scores = in_chunks(map, target.score, theta, target.n_rows)
-        weights = np.full(len(theta), 1.0 / len(theta))
-        return match_moments(target, theta, scores, weights, self.max_iter_matching, map)[0]
