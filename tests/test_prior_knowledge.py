@@ -434,34 +434,33 @@ def few_rows():
     return X, X @ [0.5, 0.0, 0.1, 1.0] + rng.normal(size=25)
 
 
-@pytest.mark.parametrize(
-    ("engine", "problem"),
-    [
-        (SVGD(), "gold"),
-        (FWSS(), "gold"),
-        (SVGD(max_iter_matching=0), "few rows"),
-        (FWSS(), "few rows"),
-    ],
-    ids=str,
-)
-def test_few_points_that_miss_the_tails_of_a_horseshoe_say_so(engine, problem):
+@pytest.fixture(scope="module")
+def horseshoe_quantiles():
+    """Features, outcome, prior, 5, 50 and 95 % points and standard deviations of two problems."""
     gold = np.load(DATA / "horseshoe_linear.npz")
-    X, y = (gold["X"], gold["y"]) if problem == "gold" else few_rows()
-    prior = Horseshoe(3 if problem == "gold" else 1)
-    model = BayesianLinearRegression(engine, prior=prior, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="chains find"):
-        model.fit(X, y)
+    found = {}
+    for name, X, y, n_relevant in (("gold", gold["X"], gold["y"], 3), ("few rows", *few_rows(), 1)):
+        model = BayesianLinearRegression(MCMC(), prior=Horseshoe(n_relevant), random_state=5)
+        posterior = model.fit(X, y).posterior_
+        found[name] = X, y, model.prior, posterior.quantile([0.05, 0.5, 0.95]), posterior.std()
+    return found
 
 
-def test_svgd_finds_the_tails_of_a_horseshoe_on_few_rows(seed):
-    X, y = few_rows()
-    fits = [
-        BayesianLinearRegression(engine, prior=Horseshoe(1), random_state=seed).fit(X, y).posterior_
-        for engine in (SVGD(), MCMC())
-    ]
-    few, many = (posterior.quantile([0.05, 0.5, 0.95]) for posterior in fits)
-    error = np.sqrt(np.mean(((few - many) / fits[1].std()) ** 2))
-    assert error < 0.3  # of as many exact draws .2
+@pytest.mark.parametrize("problem", ["gold", "few rows"])
+@pytest.mark.parametrize("engine", [SVGD(), FWSS()], ids=str)
+def test_few_points_find_the_tails_of_a_horseshoe_or_say_so(
+    engine, problem, horseshoe_quantiles, seed
+):
+    X, y, prior, truth, sd = horseshoe_quantiles[problem]
+    model = BayesianLinearRegression(engine, prior=prior, random_state=seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        posterior = model.fit(X, y).posterior_
+    error = np.sqrt(np.mean(((posterior.quantile([0.05, 0.5, 0.95]) - truth) / sd) ** 2))
+    warned = any("chains find" in str(warning.message) for warning in caught)
+    assert warned or error < 0.3  # of as many exact draws .2
+    if str(engine) == "SVGD()" and problem == "few rows":
+        assert error < 0.3
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
