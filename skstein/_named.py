@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+from sklearn.base import clone
+
 
 def by_name(name, known, parameter, what):
     """The entry of ``known`` that a parameter names; ``what`` may be given in place of a name.
@@ -24,6 +26,27 @@ def refuse_class(value, parameter):
             f"{parameter} is the class {value.__name__}; pass an instance: "
             f"{parameter}={value.__name__}()."
         )
+
+
+def own_instance(value, kind, parameter, what, known, bases):
+    """A clone of an instance of ``kind`` that a parameter holds, its own parameters validated.
+
+    Raises
+    ------
+    TypeError
+        For anything else; the message says ``what`` it should be, with the names that are
+        ``known`` and the public ``bases`` of such a class.
+    """
+    refuse_class(value, parameter)
+    if not isinstance(value, kind):
+        raise TypeError(
+            f"{parameter}={value!r} is not {what}; pass a name of {sorted(known)}, or an instance "
+            f"of a subclass of {bases}."
+        )
+    value = clone(value)
+    if hasattr(value, "_validate_params"):
+        value._validate_params()
+    return value
 
 
 class NamedParameters:

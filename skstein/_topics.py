@@ -34,7 +34,7 @@ from sklearn.utils import gen_batches
 from . import _jit
 from ._random import as_generator
 from ._validation import check_count, check_fractions
-from .inference.pmd import WeightedParticles, mirror_step
+from .inference._mirror import WeightedParticles, mirror_step
 
 _N_BURN, _N_KEPT = 5, 5  # Gibbs sweeps of a document in a mirror step
 _N_ROUNDS = 10  # for the bound in a mirror step: the last digits would not change its verdict
@@ -123,7 +123,7 @@ class TopicParticles:
         return zip(*map_pieces(partial(function, self.settings), *pieces, *arguments), strict=True)
 
     def _summed(self, blocks, counts):
-        """Counts of all pieces of work, in the order of `_pieces`, as an array like the topics."""
+        """Counts of the pieces of `_over_pieces`, in their order, as an array like the topics."""
         total = np.zeros(self.topics.shape)
         counts = iter(counts)
         for particle in total:

@@ -8,10 +8,10 @@ has the names: "normal", "student-t" and "heteroscedastic".
 from numbers import Real
 from typing import Any
 
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from . import outcomes
-from ._named import NamedParameters, by_name, refuse_class
+from ._named import NamedParameters, by_name, own_instance
 from ._validation import LARGEST, HasMethods, Interval, StrOptions
 from .outcomes.student_t import LEAST_DF
 from .priors import PRIORS, resolve_prior
@@ -158,15 +158,7 @@ def resolve_noise(noise):
     """
     if isinstance(noise, str):
         return by_name(noise, NOISES, "noise", "a noise")()
-    refuse_class(noise, "noise")
-    if not isinstance(noise, Noise):
-        raise TypeError(
-            f"noise={noise!r} is not a noise; pass a name of {sorted(NOISES)}, or an instance of a "
-            "subclass of skstein.noise.Noise."
-        )
-    noise = clone(noise)
-    noise._validate_params()
-    return noise
+    return own_instance(noise, Noise, "noise", "a noise", NOISES, "skstein.noise.Noise")
 
 
 def noise_to_fit(estimator, further=False):

@@ -266,13 +266,8 @@ class ParticlePosterior:
         if not 1 <= n_particles <= len(self):
             raise ValueError(f"n_particles must lie in 1..{len(self)}, got {n_particles}.")
         chosen = systematic(self.weights, n_particles)
-        return self._with(
-            particles=self.particles[chosen],
-            weights=np.full(n_particles, 1.0 / n_particles),
-            log_densities=None if self.log_densities is None else self.log_densities[chosen],
-            scores=None if self.scores is None else self.scores[chosen],
-            state=None,
-        )
+        equal = np.full(n_particles, 1.0 / n_particles)
+        return self._some(chosen, weights=equal, state=None)
 
     def ksd(self, kernel=None) -> float:
         """Kernel Stein discrepancy between the particles and the target, in whitened coordinates.
@@ -475,6 +470,14 @@ class ParticlePosterior:
         )
         pulled._probe = None if self._probe is None else self._probe.pulled(bijection)
         return pulled
+
+    def _some(self, chosen, **changes) -> "ParticlePosterior":
+        """The chosen particles, with what is known of each."""
+        arrays = {name: getattr(self, name) for name in ("particles", "log_densities", "scores")}
+        return self._with(
+            **{name: None if all_ is None else all_[chosen] for name, all_ in arrays.items()},
+            **changes,
+        )
 
     def _with(self, **changes) -> "ParticlePosterior":
         posterior = copy(self)

@@ -32,7 +32,7 @@ from skstein.targets import (
 )
 from skstein.targets.bijections import FunnelMap
 from skstein.targets.one_sided import SHIFT
-from skstein.targets.transformed_regression import TransformedRegression, within
+from skstein.targets.transformed_regression import TransformedRegression, transformed_target
 
 DIM = 4
 
@@ -514,7 +514,7 @@ def test_a_map_in_the_design_changes_nothing(outcome, prior, bent, rng):
         one = np.ones(1)
         bend = HyperbolicMap(np.array([1]), one, one, 0.9 * one, one, one)
         bijection = Chain(bijection, Chain(bend, Affine(place, shape)))
-    plain, folded = Transformed(target, bijection), within(target, bijection)
+    plain, folded = Transformed(target, bijection), transformed_target(target, bijection)
     assert isinstance(folded, TransformedRegression)
     z = 0.3 * rng.normal(size=(7, target.dim))
     assert_allclose(folded.log_density(z), plain.log_density(z), rtol=1e-12)
@@ -531,8 +531,8 @@ def test_what_is_not_folded():
     """Many rows, several predictors, a likelihood that does not go through the rows."""
     whole, few = Affine(np.zeros(3), np.eye(3)), np.zeros((20, 2))
     y = np.arange(20) % 2
-    assert isinstance(within(LogisticTarget(few, y), whole), TransformedRegression)
+    assert isinstance(transformed_target(LogisticTarget(few, y), whole), TransformedRegression)
     many = LogisticTarget(np.zeros((100_000, 2)), np.zeros(100_000))
     softmax = SoftmaxTarget(few, y, n_classes=2)
     for target in (many, softmax, LinearTarget(few, y), LogDensity(lambda t: t[:, 0], dim=3)):
-        assert type(within(target, whole)) is Transformed
+        assert type(transformed_target(target, whole)) is Transformed

@@ -53,7 +53,7 @@ _MOST_TERMS = 5 * 10**7  # rows times particles; more would cost as much as some
 _CHEAP_UP_TO = 10_000  # rows up to which a density is cheap: more draws then see smaller errors
 
 
-def affordable(target, most=MAX_PARTICLES):
+def affordable_particles(target, most=MAX_PARTICLES):
     """Of how many particles a check may ask the log density: ``most``, or few on very many rows."""
     n_rows = 0 if getattr(target, "sufficient", False) else target.n_rows or 0
     return min(most, max(_MOST_TERMS // max(n_rows, 1), FEW_PARTICLES))
@@ -61,7 +61,7 @@ def affordable(target, most=MAX_PARTICLES):
 
 def most_scored(engine, target):
     """How many particles are scored on all rows; after minibatches that is most of a fit's cost."""
-    return affordable(target) if engine.batch_size is None else FEW_PARTICLES
+    return affordable_particles(target) if engine.batch_size is None else FEW_PARTICLES
 
 
 def judge(posterior, target, engine, frame, start, pilot=None):
@@ -85,66 +85,69 @@ def judge(posterior, target, engine, frame, start, pilot=None):
     ConvergenceWarning
         With all reasons.
     """
-    names = np.array(target.names)
+    names, numbers = np.array(target.names), posterior.diagnostics
     most = most_scored(engine, target)
     many = posterior.scores is None and len(posterior) > most
     subset = posterior.thin(most) if many else posterior
     scores = target.score(subset.particles) if subset.scores is None else subset.scores
     z = frame.bijection.inverse(subset.particles)
     residuals = stein_residuals(z, frame.bijection.pull_score(z, scores), subset.weights)
-    posterior.diagnostics["stein_mean_residual"] = residuals.mean
-    posterior.diagnostics["stein_spread_residual"] = residuals.spread
-    posterior.diagnostics["stein_skew_residual"] = residuals.skew
-    posterior.diagnostics["one_sided"] = names[frame.one_sided]
-    mapped = engine.whiten and engine.one_sided
-    reasons = []
-    if len(frame.one_sided) and not mapped:
-        reasons.append(
-            f"the posterior is one-sided in {', '.join(names[frame.one_sided])} and the engine ran "
-            "without the map for it (whiten=True, one_sided=True)"
-        )
-    settled = pilot is not None and pilot.mixed and engine.calibrated
-    if residuals.flagged.any() and not settled:
-        reasons.append("Stein's identities fail for some coordinates")
-    posterior.diagnostics["shrinkage"] = residuals.shrinkage
-    if residuals.shrinkage and not settled:
-        size = "small" if residuals.shrinkage > 0 else "large"
-        reasons.append(f"standard deviations are too {size} on average")
+    shrinkage, one_sided = residuals.shrinkage, names[frame.one_sided]
     shift = radial_shift(Transformed(target, frame.bijection), z, subset.weights)
-    if shift and not settled:
-        where = "near the mode" if shift > 0 else "far from the mode"
-        reasons.append(f"the particles lie too {where}")
-    posterior.diagnostics["radial_shift"] = shift
-    flagged = residuals.flagged & (not settled)
+    numbers |= {
+        "stein_mean_residual": residuals.mean,
+        "stein_spread_residual": residuals.spread,
+        "stein_skew_residual": residuals.skew,
+        "one_sided": one_sided,
+        "shrinkage": shrinkage,
+        "radial_shift": shift,
+    }
+    mapped = engine.whiten and engine.one_sided
+    mixed = pilot is not None and pilot.mixed
+    judged = not (mixed and engine.calibrated)
+    flagged = residuals.flagged & judged
+    findings = [
+        (
+            len(one_sided) and not mapped,
+            f"the posterior is one-sided in {', '.join(one_sided)} and the engine ran without the "
+            "map for it (whiten=True, one_sided=True)",
+        ),
+        (flagged.any(), "Stein's identities fail for some coordinates"),
+        (judged and shrinkage > 0, "standard deviations are too small on average"),
+        (judged and shrinkage < 0, "standard deviations are too large on average"),
+        (judged and shift > 0, "the particles lie too near the mode"),
+        (judged and shift < 0, "the particles lie too far from the mode"),
+    ]
     if start is not None:
         contradicted = start.contradicted(posterior.particles, posterior.weights)
         flagged = flagged | contradicted
-        if contradicted.any():
-            reasons.append("importance-weighted draws have another spread in some coordinates")
-        posterior.diagnostics["start_mismatch"] = start.mismatch
-        posterior.diagnostics["start_efficiency"] = start.efficiency
+        numbers |= {"start_mismatch": start.mismatch, "start_efficiency": start.efficiency}
         far = start.mismatch > MAX_MISMATCH or start.efficiency < MIN_EFFICIENCY
-        # Chains that agree are better evidence.
-        if far and (pilot is None or not pilot.mixed):
-            reasons.append(
+        reason = "importance-weighted draws have another spread in some coordinates"
+        findings += [
+            (contradicted.any(), reason),
+            (
+                far and not mixed,  # chains that agree are better evidence
                 "the posterior is far from the Gaussian start that the engine leans on (use pmfvb "
-                "or mcmc, or a tighter prior)"
-            )
+                "or mcmc, or a tighter prior)",
+            ),
+        ]
     if pilot is not None:
-        posterior.diagnostics["pilot_rhat"] = pilot.rhat
-        posterior.diagnostics["density_shift"] = pilot.density_shift
-        if abs(pilot.density_shift) > MAX_DENSITY_SHIFT:
-            where = "higher" if pilot.density_shift > 0 else "lower"
-            reasons.append(f"the particles lie where the density is {where} than chains find it")
-        posterior.diagnostics["pilot_misfit"] = pilot.misfit
-        if pilot.misfit > MAX_MISFIT:
-            reasons.append("chains find other quantiles of some coefficients")
-        if engine.calibrated and not pilot.mixed:
-            reasons.append("its tails are heavy, and the chains along them do not agree")
-    posterior.diagnostics["flagged"] = names[flagged]
+        shift = pilot.density_shift
+        numbers |= {"pilot_rhat": pilot.rhat, "density_shift": shift, "pilot_misfit": pilot.misfit}
+        where = f"the density is {'higher' if shift > 0 else 'lower'} than chains find it"
+        disagree = engine.calibrated and not mixed
+        findings += [
+            (abs(shift) > MAX_DENSITY_SHIFT, f"the particles lie where {where}"),
+            (pilot.misfit > MAX_MISFIT, "chains find other quantiles of some coefficients"),
+            (disagree, "its tails are heavy, and the chains along them do not agree"),
+        ]
+    numbers["flagged"] = names[flagged]
     if frame.other_mass > LEAST_MASS and engine.curved:
-        posterior.diagnostics["other_mass"] = frame.other_mass
-        reasons.append("the density has another mode far from the one that the engine stays near")
+        numbers["other_mass"] = frame.other_mass
+        reason = "the density has another mode far from the one that the engine stays near"
+        findings.append((True, reason))
+    reasons = [reason for found, reason in findings if found]
     if reasons:
         cure = "Raise the engine's iterations or particles, or use" if engine.iterative else "Use"
         # Parameters that the rows hardly determine may be wrong and predictions right.
@@ -204,7 +207,7 @@ class StartDraws:
         dim = target.dim
         if m is None:
             many = dim <= _COMPARED_UP_TO and (target.n_rows or 0) <= _CHEAP_UP_TO
-            m = 4 * MAX_PARTICLES if many else affordable(target)
+            m = 4 * MAX_PARTICLES if many else affordable_particles(target)
         n_normal = m // 2 if dim <= _COMPARED_UP_TO else m
         z = rng.standard_normal((m, dim))
         z[n_normal:] = rng.standard_cauchy((m - n_normal, dim))
@@ -217,8 +220,7 @@ class StartDraws:
         with np.errstate(divide="ignore"):
             log_mixture = np.logaddexp(np.log(share), np.log1p(-share) + _log_cauchy_over_normal(z))
         log_weights = log_ratio - log_mixture
-        weights = np.exp(log_weights - log_weights.max())
-        self.weights = weights / weights.sum()
+        self.weights = softmax(log_weights)
         self.efficiency = (1.0 / np.sum(self.weights**2) / m) ** (1.0 / dim)
         low, high = np.quantile(log_ratio[:n_normal], [0.25, 0.75])
         self.mismatch = (high - low) / 1.349 / np.sqrt(dim) if np.isfinite(low) else np.inf
@@ -242,21 +244,16 @@ class StartDraws:
         """
         if particles.shape[1] > _COMPARED_UP_TO:
             return np.zeros(particles.shape[1], dtype=bool)
+        low, middle, high = weighted_quantile(self.draws, self.weights, _LEVELS)
+        shares = [weights @ (particles < point) for point in (low, middle, high)]
+        shift = np.abs(np.stack(shares) - _LEVELS[:, None]).max(axis=0)
+        least, _, most = weighted_quantile(particles, weights, _LEVELS)
+        stretch = np.abs(np.log((most - least) / (high - low)))
         error = 4.0 * np.sqrt(np.sum(self.weights**2))
-        return _spread_otherwise(self.draws, self.weights, error, particles, weights)
-
-
-def _spread_otherwise(draws, draw_weights, error, particles, weights):
-    """Coordinates in which particles differ from draws with a given ``error``."""
-    low, middle, high = weighted_quantile(draws, draw_weights, _LEVELS)
-    shares = [weights @ (particles < point) for point in (low, middle, high)]
-    shift = np.abs(np.stack(shares) - _LEVELS[:, None]).max(axis=0)
-    least, _, most = weighted_quantile(particles, weights, _LEVELS)
-    stretch = np.abs(np.log((most - least) / (high - low)))
-    coarse = np.sum(weights**2)  # a share moves by that much from one particle to the next
-    too_far = np.linalg.norm([MAX_SHIFT, 0.5 * error, coarse])
-    too_wide = np.linalg.norm([MAX_STRETCH, error, 4.0 * coarse])
-    return (shift > too_far) | ~(stretch <= too_wide)
+        coarse = np.sum(weights**2)  # a share moves by that much from one particle to the next
+        too_far = np.linalg.norm([MAX_SHIFT, 0.5 * error, coarse])
+        too_wide = np.linalg.norm([MAX_STRETCH, error, 4.0 * coarse])
+        return (shift > too_far) | ~(stretch <= too_wide)
 
 
 def radial_shift(target, z, weights):

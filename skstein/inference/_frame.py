@@ -12,10 +12,10 @@ from scipy.linalg import LinAlgError
 
 from .._warnings import warn
 from ..protocols import Bijection
-from ..targets import OneSided, Transformed, line_shifts, supports
+from ..targets import Transformed, line_shifts, supports
 from ..targets.bijections import Chain
 from ..targets.newton import DIFFERENCES_UP_TO, gaussian_surrogate
-from ..targets.one_sided import SHIFT
+from ..targets.one_sided import SHIFT, one_sided_bijection
 from ._modes import other_modes
 
 START_ELSEWHERE = "If another mode is the main one, start the search from there (initial=)."
@@ -113,7 +113,7 @@ def find_frame(target, leaning=True):
             bent = np.argsort(-shifts)[: np.sum(shifts > (_LEANING if leaning else least))]
             # Walls in coordinates that are curved already are no planes to turn along.
             turned = at_mode and outer is None
-            bijection = OneSided(scanned, laplace, bent, surrogate, turned).bijection
+            bijection = one_sided_bijection(scanned, laplace, bent, surrogate, turned)
             bijection = bijection if outer is None else Chain(outer, bijection)
             return replace(plain, bijection=bijection, one_sided=one_sided)
     except (FloatingPointError, LinAlgError) as error:

@@ -4,6 +4,8 @@ Only this module wraps targets and warns about a posterior as a whole. It finds 
 an engine works in, runs the engine there, maps the particles back, and checks them.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.linalg import LinAlgError
 
@@ -16,14 +18,14 @@ from ..posterior import ParticlePosterior
 from ..protocols import Bijection, WorkingTarget
 from ..targets import ControlVariate, Transformed, supports
 from ..targets.base import NotANumber
-from ..targets.transformed_regression import within
+from ..targets.transformed_regression import transformed_target
 from ._check import StartDraws, judge, most_scored
 from ._frame import find_frame
 from ._hold_out import hold_out
 from ._registry import resolve_engine
-from ._surrogate import correct, surrogate_of
+from ._surrogate import correct_surrogate, surrogate_of
 from ._tails import follow_tails
-from .base import Engine
+from .base import Engine, with_posteriors
 
 
 class Progress:
@@ -161,12 +163,7 @@ def approximate(target, engine, rng, map, progress, init=None):
     previous = init if isinstance(init, ParticlePosterior) else None
     if init is not None:
         init = _equally_weighted(previous) if previous is not None else init
-        with about("init"):
-            init = np.atleast_2d(np.asarray(init, dtype=float))
-        if init.ndim != 2 or init.shape[1] != target.dim or not len(init):
-            raise ValueError(f"init must have shape (m, {target.dim}), got {init.shape}.")
-        if not np.isfinite(init).all():
-            raise ValueError("init must be finite; it holds NaN or infinity.")
+        init = _checked_particles(init, target.dim)
     # If an engine strays into overflow its steps are rejected; the rest is refused below.
     overflow_allowed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     with one_thread(), overflow_allowed, progress:
@@ -187,7 +184,8 @@ def approximate(target, engine, rng, map, progress, init=None):
             _require_same_density(previous, target)
             if engine.continues:
                 init = ParticlePosterior(init, state=previous.state)
-        callback = _in_own_coordinates(progress, coordinates, target.names)
+        in_own_coordinates = partial(_bring_back, coordinates=coordinates, names=target.names)
+        callback = with_posteriors(progress, in_own_coordinates)
         progress.begin()
         posterior = engine.run(working, rng, init=init, map=map, callback=callback)
         if pilot is not None and engine.calibrated:
@@ -195,7 +193,7 @@ def approximate(target, engine, rng, map, progress, init=None):
         # On rows, an engine that finds its own coordinates knows what it can afford.
         if engine.gaussian or target.n_rows is None:
             _score(posterior, working, target, most_scored(engine, target))
-        posterior = _bring_back(posterior, coordinates, target.names)
+        posterior = in_own_coordinates(posterior)
         if not (np.isfinite(posterior.particles).all() and np.isfinite(posterior.weights).all()):
             raise FloatingPointError(
                 f"{name} diverged: its particles are not finite; reduce the engine's step size, or "
@@ -213,7 +211,7 @@ def approximate(target, engine, rng, map, progress, init=None):
                 start = StartDraws(working, rng.spawn(1)[0])
             judge(posterior, target, engine, frame, start, pilot)
         if target is not exact:
-            correct(posterior, exact, target, name)
+            correct_surrogate(posterior, exact, target, name)
     return posterior
 
 
@@ -294,6 +292,17 @@ def _equally_weighted(posterior):
     return posterior.thin(len(posterior)).particles
 
 
+def _checked_particles(init, dim):
+    """``init`` as an array (m, dim)."""
+    with about("init"):
+        init = np.atleast_2d(np.asarray(init, dtype=float))
+    if init.ndim != 2 or init.shape[1] != dim or not len(init):
+        raise ValueError(f"init must have shape (m, {dim}), got {init.shape}.")
+    if not np.isfinite(init).all():
+        raise ValueError("init must be finite; it holds NaN or infinity.")
+    return init
+
+
 def _require_same_density(previous, target):
     """Refuse to go on from particles of another density; a few values show it."""
     probe = previous._probe
@@ -335,7 +344,7 @@ def _wrap(target, engine: Engine, frame) -> tuple[Bijection | None, WorkingTarge
     if not engine.whiten:
         return None, Transformed(target, None, start=frame.gaussian)
     coordinates = frame.bijection if engine.one_sided else frame.gaussian
-    return coordinates, within(target, coordinates)
+    return coordinates, transformed_target(target, coordinates)
 
 
 def _bring_back(posterior, coordinates, names):
@@ -343,15 +352,6 @@ def _bring_back(posterior, coordinates, names):
         posterior.names = names
         return posterior
     return posterior._pushed(coordinates, names)
-
-
-def _in_own_coordinates(callback, coordinates, names):
-    def wrapped(iteration, total, make_posterior, info):
-        return callback(
-            iteration, total, lambda: _bring_back(make_posterior(), coordinates, names), info
-        )
-
-    return wrapped
 
 
 def _score(posterior, working, target, most):

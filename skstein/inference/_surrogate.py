@@ -14,7 +14,7 @@ from .._pareto import pareto_smoothed
 from .._probe import Probe
 from .._warnings import warn
 from ..targets.surrogate import Surrogate, worth_a_surrogate
-from ._check import affordable
+from ._check import affordable_particles
 
 NEGLIGIBLE = 0.05  # standard deviation of the log ratio, which is left as it is
 _MAX_K = 0.7
@@ -46,7 +46,7 @@ def surrogate_of(target, engine):
     return target
 
 
-def correct(posterior, target, surrogate, name):
+def correct_surrogate(posterior, target, surrogate, name):
     """Weight the particles of a surrogate towards the target, where that makes a difference.
 
     Parameters
@@ -68,7 +68,8 @@ def correct(posterior, target, surrogate, name):
     theta = posterior.particles
     # What a warm start compares with.
     posterior._probe = Probe.of(surrogate.log_density, theta)
-    few = np.linspace(0, len(theta) - 1, affordable(target, len(theta))).round().astype(int)
+    n_asked = affordable_particles(target, len(theta))
+    few = np.linspace(0, len(theta) - 1, n_asked).round().astype(int)
     ratio, k = _log_ratio(target, surrogate, theta[few]), np.nan
     error = np.std(ratio)
     if not error <= NEGLIGIBLE:

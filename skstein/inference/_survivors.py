@@ -143,14 +143,12 @@ def without_failures(target, posterior, weighted=False):
     advice = "reduce learning_rate_init, raise max_iter, or scale the features."
     if failed.all():
         return posterior, f"the networks {failure}: their training failed; {advice}"
-    arrays = {name: getattr(posterior, name) for name in ("scores", "log_densities")}
     n_dropped = int(np.sum(failed))
     counts = {"n_dropped": posterior.diagnostics["n_dropped"] + n_dropped}
-    kept = posterior._with(
-        particles=posterior.particles[~failed],
+    kept = posterior._some(
+        ~failed,
         weights=posterior.weights[~failed] / posterior.weights[~failed].sum(),
         diagnostics=posterior.diagnostics | counts,
-        **{name: None if all_ is None else all_[~failed] for name, all_ in arrays.items()},
     )
     return kept, f"{n_dropped} of {len(failed)} networks {failure}, and were left out: {advice}"
 

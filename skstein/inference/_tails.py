@@ -140,7 +140,7 @@ def follow_tails(target, frame, calibrated):
     if calibrated and getattr(target, "judged_by_chains", False):
         rng = np.random.default_rng(0)
         start = rng.standard_normal((_N_CHAINS, target.dim))
-        return frame, _second_pilot(working, start, rng)
+        return frame, _pilot(working, start, rng)
     few = 1 < target.dim <= _MOST_COORDINATES and (target.n_rows or 0) <= _MOST_ROWS
     if not few or len(target.factors) > 1 or not _suspicious(working):
         return frame, None
@@ -154,7 +154,7 @@ def follow_tails(target, frame, calibrated):
     draws = _chains(working, start, _N_WARMUP[0], _N_DRAWS[0], rng)
     funnel, last = fit_funnel(np.concatenate(draws)), draws[:, -1]
     mapped = Transformed(working, funnel)
-    pilot = _second_pilot(mapped, funnel.inverse(last), rng)
+    pilot = _pilot(mapped, funnel.inverse(last), rng)
     bijection, there = frame.bijection, funnel.forward(pilot.draws)
     for layer in range(_MOST_MAPS):
         funnel = fit_funnel(there)
@@ -188,7 +188,7 @@ def _chains(target, start, n_warmup, n_draws, rng):
     return sampler.draw(target, n_draws, warm)[1]
 
 
-def _second_pilot(target, start, rng):
+def _pilot(target, start, rng):
     """Chains in coordinates in which they move fast, until they determine the margins."""
     sampler, draws = HMC(), []
     chains = sampler.warm_up(target, _N_WARMUP[1], start, rng)

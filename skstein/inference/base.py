@@ -21,6 +21,7 @@ from ..targets import supports
 # in four a few per cent.
 _WORTH_A_DISPATCH = 1e7
 _MAX_DIVERGENT = 0.01  # share of a chain's draws
+ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
 _LONGEST_CHAINS = 2**20  # numbers; 8 MB
 N_PARTICLES = [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")]
 COORDINATES = {"whiten": ["boolean"], "one_sided": ["boolean"]}
@@ -301,6 +302,15 @@ def divergences(pieces, draws):
 def kept_chains(draws):
     """Draws (n_chains, n_draws, dim) as a posterior keeps them; None if they are too many."""
     return draws if draws.size <= _LONGEST_CHAINS else None
+
+
+def with_posteriors(callback, changed):
+    """``callback``, which is given ``changed(posterior)`` in place of each posterior."""
+
+    def called(iteration, total, make_posterior, info):
+        return callback(iteration, total, lambda: changed(make_posterior()), info)
+
+    return called
 
 
 class Rounds:

@@ -18,10 +18,10 @@ import numpy as np
 
 from ._adam import Adam
 
-_LEARNING_RATE = 0.01
+_LEARNING_RATE, _N_STEPS, _BATCH = 0.01, 2000, 100
 
 
-def curve_middle(target, first, second, rng, n_steps=2000, batch_size=100):
+def curve_middle(target, first, second, rng):
     """Weights of the middle of the curve between two networks.
 
     Parameters
@@ -31,8 +31,6 @@ def curve_middle(target, first, second, rng, n_steps=2000, batch_size=100):
     first, second : ndarray of shape (dim,)
         Trained networks.
     rng : numpy.random.Generator
-    n_steps : int, default=2000
-    batch_size : int, default=100
 
     Returns
     -------
@@ -49,10 +47,9 @@ def curve_middle(target, first, second, rng, n_steps=2000, batch_size=100):
     precision = target.initial_precision
     log_noise = 0.5 * (first[p:] + second[p:])
     noise_precision = np.exp(-log_noise) if target.n_noise else np.ones(target.n_outputs)
-    adam = Adam(_LEARNING_RATE, n_steps)
-    batch_size = min(batch_size, n)
-    for _ in range(n_steps):
-        rows = rng.choice(n, batch_size, replace=False)
+    adam = Adam(_LEARNING_RATE, _N_STEPS)
+    for _ in range(_N_STEPS):
+        rows = rng.choice(n, min(_BATCH, n), replace=False)
         t = rng.random()
         share = 2.0 * min(t, 1.0 - t)
         point = share * middle + (1.0 - share) * ends[int(t > 0.5)]

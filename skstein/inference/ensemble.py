@@ -17,9 +17,8 @@ from .._validation import Interval, StrOptions
 from .._warnings import warn
 from ..posterior import ParticlePosterior
 from ._survivors import Survivors, following_noise, judged_in_stream, on_their_way
-from .base import BATCH_SIZE, N_PARTICLES, Engine, Rounds
+from .base import AUTO_BATCH_SIZE, N_PARTICLES, Engine, Rounds
 
-AUTO_BATCH_SIZE = [*BATCH_SIZE, StrOptions({"auto"})]
 _N_FOLDS = 10
 _ROUNDS = 20  # between which the callback may stop the run
 _SMALL_DATA, _SMALL_BATCH, _BATCH = 3000, 32, 100

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._validation import Interval, StrOptions
-from ..kernels import RBF, Kernel, Linear
+from ..kernels import Kernel
 from ..posterior import ParticlePosterior
 from ._frank_wolfe import SteinMeasure
 from ._moment_matching import matched
@@ -31,7 +31,7 @@ from .base import (
     require_finite,
     starting_particles,
 )
-from .svgd import SVGD
+from .svgd import SVGD, drift_kernel
 
 _CACHE = {"max_iter": 8, "learning_rate": 0.2}  # of the SVGD that finds where searches begin
 
@@ -167,7 +167,7 @@ class FWSS(Engine):
                     "warm start goes on from; raise it, or start anew."
                 )
         starts = self._starts(target, rng, n, init, kept, map)
-        kernel = (RBF() + Linear() if self.kernel is None else self.kernel).fixed(starts)
+        kernel = drift_kernel(self.kernel).fixed(starts)
         measure, iteration = SteinMeasure(n, starts), 0
         cached = self.init == "svgd" and not kept
         known = target.score(starts) if cached or kept or target.stochastic else None

@@ -9,10 +9,11 @@ from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 
 import numpy as np
+from scipy.special import softmax
 
 from .._validation import Interval
 from ..posterior import ParticlePosterior
-from ._check import affordable
+from ._check import affordable_particles
 from .base import COORDINATES, N_PARTICLES, Engine
 
 
@@ -71,15 +72,13 @@ class LaplaceDraws(Engine):
         z = np.repeat(rng.standard_normal(((m + 1) // 2, target.dim)), 2, axis=0)[:m]
         z[1::2] *= -1.0
         theta = z if target.start is None else target.start.forward(z)
-        few = affordable(target, m)
+        few = affordable_particles(target, m)
         z, scores = z[:few], None
         if few == m:
             value, scores = target.log_density_and_score(theta)
         else:
             value = target.log_density(theta[:few])
-        log_weights = value - target.log_start(theta[:few])
-        weights = np.exp(log_weights - log_weights.max())
-        weights /= weights.sum()
+        weights = softmax(value - target.log_start(theta[:few]))
         fraction = 1.0 / np.sum(weights**2) / few
         mean = weights @ z
         worst = _largest_certain(np.abs(mean), _error(weights, z - mean))

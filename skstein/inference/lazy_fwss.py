@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from .._validation import Interval
-from ..kernels import RBF, Kernel, Linear
+from ..kernels import Kernel
 from ._frank_wolfe import SteinMeasure
 from .base import (
     COORDINATES,
@@ -35,7 +35,7 @@ from .base import (
     require_finite,
     starting_particles,
 )
-from .svgd import SVGD
+from .svgd import SVGD, drift_kernel
 
 
 @dataclass(eq=False, repr=False)
@@ -125,7 +125,7 @@ class LazyFWSS(Engine):
         store = svgd.run(target, rng, init=start, map=map).particles
         scores = target.score(store)
         require_finite(scores, "the score", 0, History())
-        kernel = (RBF() + Linear() if self.kernel is None else self.kernel).fixed(store)
+        kernel = drift_kernel(self.kernel).fixed(store)
         measure, used = SteinMeasure(n, store), np.zeros(n, dtype=bool)
 
         def accept(j):

@@ -23,6 +23,7 @@ from ._zero_variance import monte_carlo_errors, moved_to_moments, representative
 from .base import (
     BATCH_SIZE,
     COORDINATES,
+    ENOUGH_DRAWS,
     N_PARTICLES,
     SURROGATE,
     Engine,
@@ -34,7 +35,6 @@ from .base import (
 )
 
 _CHAINS_TOGETHER = 8  # one batch of gradients; two and more batches can run in parallel
-_ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
 _ROUNDS = 10  # in ``n_draws``, between which the callback may stop the run
 _OUTER = 1.5  # error of an outer quantile that goes with an error of 1 of the mean
 _SHORTER, _MOST_SHORTER = 0.4, 2  # steps where proposals diverge, and how often they are cut
@@ -308,7 +308,7 @@ class MCMC(Engine):
 
         None from too few draws, and of chains that each stay in a mode.
         """
-        if state.n_draws < _ENOUGH_DRAWS or not declared(self._sampler(), "global_moves"):
+        if state.n_draws < ENOUGH_DRAWS or not declared(self._sampler(), "global_moves"):
             return None
         draws, scores = state.chained()
         error = monte_carlo_errors(draws, None if target.stochastic else scores)
@@ -328,7 +328,7 @@ class MCMC(Engine):
 
     def _diagnosed(self, state, error):
         """R-hat, effective sample size and Monte-Carlo error by coordinate; the problems."""
-        if state.n_draws < _ENOUGH_DRAWS:
+        if state.n_draws < ENOUGH_DRAWS:
             problem = f"stopped after {state.n_draws} draws of each chain, too few to judge"
             return {}, [problem]
         if error is None:

@@ -182,8 +182,6 @@ class PMD(Engine):
         self._require_enough(dim)
         n = target.n_rows or 1
         batch = n if self.batch_size is None else min(self.batch_size, n)
-        n_steps = self.max_iter * -(-n // batch)
-        n_moves = max(60, dim) if self.n_moves == "auto" else self.n_moves
         start = "init" if init is not None else self._start(target)
         strategy = self._strategy(start, dim)
         state = WeightedParticles(
@@ -192,14 +190,14 @@ class PMD(Engine):
             min_ess=self.min_ess,
             draws=self._draws,
         )
-        power, t, n_visited, problems = 0.0, 0, 0, []
+        total, power, t, n_visited, problems = self.n_rounds(target), 0.0, 0, 0, []
 
         def log_posterior(theta, rows=None):
             if rows is not None:
                 return target.log_prior(theta) + target.log_likelihood(theta, rows)
             return in_chunks(map, target.log_density, theta, target.n_rows)
 
-        rounds = Rounds(n_steps, lambda: ParticlePosterior(state.theta, state.weights), callback)
+        rounds = Rounds(total, lambda: ParticlePosterior(state.theta, state.weights), callback)
         for rows, size in batches(n, batch, self.max_iter, rng, self.replacement):
             t += 1
             step_size = self._step_size(t, n / size)
@@ -216,25 +214,8 @@ class PMD(Engine):
             ess, drawn = state.ess(), state.n_resampled
             if rounds.end(t, ess=ess, power=power, n_resampled=drawn, n_visited=n_visited):
                 break
-        if strategy == "hybrid":
-            state.replace(defensive_draws, self.n_weighted or m, rng)
-        if strategy != "kde":
-            problem = state.weigh(log_posterior(state.theta))
-            if problem and (dim <= _IMPORTANCE_UP_TO or not n_moves):
-                problems.append(problem)
-        memory = 0.0
-        if n_moves:
-            # Temper the weights first: the moves correct a slight bias faster than they separate
-            # many copies of a few particles.
-            state.flatten(_DISTINCT * m)
-            copies = m / state.ess()
-            state.resample(m, rng)
-            state.theta, memory = pcn_moves(log_posterior, state.theta, copies, n_moves, rng)
-            if memory > 1.0:
-                problems.append(
-                    "the final moves have not separated the particles from where they were: "
-                    "raise n_moves"
-                )
+        n_moves = max(60, dim) if self.n_moves == "auto" else self.n_moves
+        memory = self._finish(state, log_posterior, strategy, n_moves, rng, problems)
         if power < self.min_power:
             problems.append(
                 f"less than a power of {self.min_power:g} of the likelihood was reached, so that "
@@ -252,9 +233,39 @@ class PMD(Engine):
             state.memory = Memory.of(state.theta, value - target.log_prior(state.theta))
             if n_moves:  # which have moved the particles to the posterior
                 state.log_q = value
-        parts = (state,)
-        stream = Stream(parts, target.bijection, rng, n_seen, t, power, history, problems, prior)
+        known = target.bijection, rng, n_seen, t, power, history, problems, prior
+        stream = Stream((state,), *known)
         return stream.posterior(memory=memory)
+
+    def _finish(self, state, log_posterior, strategy, n_moves, rng, problems):
+        """Remove the bias that is left, with all rows; ``problems`` are added to.
+
+        Returns
+        -------
+        float
+            What is left of the memory of the final moves; 0 without any.
+        """
+        m, dim = self.n_particles, state.theta.shape[1]
+        if strategy == "hybrid":
+            state.replace(defensive_draws, self.n_weighted or m, rng)
+        if strategy != "kde":
+            problem = state.weigh(log_posterior(state.theta))
+            if problem and (dim <= _IMPORTANCE_UP_TO or not n_moves):
+                problems.append(problem)
+        if not n_moves:
+            return 0.0
+        # Temper the weights first: the moves correct a slight bias faster than they separate many
+        # copies of a few particles.
+        state.flatten(_DISTINCT * m)
+        copies = m / state.ess()
+        state.resample(m, rng)
+        state.theta, memory = pcn_moves(log_posterior, state.theta, copies, n_moves, rng)
+        if memory > 1.0:
+            problems.append(
+                "the final moves have not separated the particles from where they were: raise "
+                "n_moves"
+            )
+        return memory
 
     def update(self, target, stream, *, map=map):
         """Learn from more rows of a stream.

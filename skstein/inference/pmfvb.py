@@ -44,6 +44,7 @@ from .base import (
     draw_rows,
     in_chunks,
     starting_particles,
+    with_posteriors,
 )
 
 _ADAPTATION = 12  # the last iterations of the warm-up adapt MALA's step size
@@ -255,20 +256,18 @@ class PMFVB(Engine):
         factors = self._factors(target) if self.blocks is None else ()
         bijection = _stein_whitening(np.concatenate(thetas), np.concatenate(scores), factors)
 
-        def wrapped(iteration, total, make_posterior, info):
-            return callback(
-                iteration, total, lambda: make_posterior()._pushed(bijection, target.names), info
-            )
+        def mapped_back(posterior):
+            return posterior._pushed(bijection, target.names)
 
         posterior = self._run(
             Transformed(target, bijection),
             rng,
             bijection.inverse(mover.theta),
             map,
-            None if callback is None else wrapped,
+            None if callback is None else with_posteriors(callback, mapped_back),
             step_size,
         )
-        return posterior._pushed(bijection, target.names)
+        return mapped_back(posterior)
 
     def _run(self, target, rng, init, map, callback, step_size):
         def make_posterior():

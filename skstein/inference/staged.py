@@ -200,7 +200,7 @@ class Trained(Engine):
                 scale = _typical_scale(target, some, precision, rng.spawn(1)[0])
             posterior.whitening = _in_units_of(scale, target)
             affordable = len(posterior) <= _AFFORDED * len(start.state) * start.n_iter
-            steepness = _judge(posterior, target, affordable)
+            steepness = _noted_steepness(posterior, target, affordable)
             if leaves and steepness > _STEEP:
                 warn(
                     "the networks have left the posterior: mean squared scores are more than "
@@ -286,7 +286,7 @@ def _in_units_of(scale, target):
     return Affine.diagonal(np.zeros(target.dim), np.append(scale, np.full(target.n_noise, noise)))
 
 
-def _judge(posterior, target, affordable):
+def _noted_steepness(posterior, target, affordable):
     """Note Stein's residuals, and the mean square of scores; 0 where there are no scores.
 
     Where it is ``affordable``, log densities and scores are filled in.

@@ -20,10 +20,18 @@ from ..kernels import IMQ, Kernel
 from ..posterior import ParticlePosterior
 from ..samplers import HMC
 from ._zero_variance import moved_to_moments
-from .base import COORDINATES, N_PARTICLES, Engine, Rounds, automatic, divergences, require_finite
+from .base import (
+    COORDINATES,
+    ENOUGH_DRAWS,
+    N_PARTICLES,
+    Engine,
+    Rounds,
+    automatic,
+    divergences,
+    require_finite,
+)
 
 _N_CHAINS = 4
-_ENOUGH_DRAWS = 8  # of each chain, for R-hat
 
 
 @dataclass(eq=False, repr=False)
@@ -149,7 +157,7 @@ class SteinPoints(Engine):
 
     def _judge_chains(self, posterior, chains, draws):
         problems = divergences([chains], draws)
-        if draws.shape[1] < _ENOUGH_DRAWS:
+        if draws.shape[1] < ENOUGH_DRAWS:
             problems.append(
                 f"{draws.shape[1]} draws of each chain are too few to judge the candidates"
             )

@@ -34,6 +34,11 @@ from .base import (
 )
 
 
+def drift_kernel(kernel):
+    """The kernel of a Stein drift: ``kernel``, or RBF plus linear by default."""
+    return RBF() + Linear() if kernel is None else kernel
+
+
 @dataclass(eq=False, repr=False)
 class SVGD(Engine):
     """Stein variational gradient descent.
@@ -110,7 +115,7 @@ class SVGD(Engine):
         m = automatic(self.n_particles, target.dim, least=200)
         theta = starting_particles(target, rng, m, init)
         theta = matched(target, theta, self.max_iter_matching, map)
-        kernel = RBF() + Linear() if self.kernel is None else self.kernel
+        kernel = drift_kernel(self.kernel)
         adam = Adam(self.learning_rate, self.max_iter)
         rounds = Rounds(self.max_iter, lambda: ParticlePosterior(theta), callback)
         for iteration in range(1, self.max_iter + 1):

@@ -1,10 +1,8 @@
 """Priors by name."""
 
-from sklearn.base import clone
-
 from .. import priors
 from .._lazy import Registry
-from .._named import by_name, refuse_class
+from .._named import by_name, own_instance
 
 PRIORS = {
     "normal": lambda scale: priors.Normal(scale),
@@ -26,7 +24,8 @@ def resolve_deviation_prior(prior):
         return by_name(prior, DEVIATION_PRIORS, "effects_prior", "a prior")()
     from .deviations import DeviationPrior
 
-    return _own(prior, DeviationPrior, "effects_prior", DEVIATION_PRIORS)
+    bases = "skstein.priors.HalfNormal or HalfStudentT"
+    return own_instance(prior, DeviationPrior, "effects_prior", "a prior", DEVIATION_PRIORS, bases)
 
 
 def resolve_prior(prior, default_scale=1.0, name="prior"):
@@ -60,19 +59,4 @@ def resolve_prior(prior, default_scale=1.0, name="prior"):
     """
     if isinstance(prior, str):
         return by_name(prior, PRIORS, name, "a prior")(default_scale)
-    return _own(prior, priors.Prior, name, PRIORS)
-
-
-def _own(prior, kind, name, known):
-    """A clone of a prior that is an instance of ``kind``."""
-    refuse_class(prior, name)
-    if not isinstance(prior, kind):
-        kind_name = kind.__name__ if kind is priors.Prior else "HalfNormal or HalfStudentT"
-        raise TypeError(
-            f"{name}={prior!r} is not a prior; pass a name of {sorted(known)}, or an instance of a "
-            f"subclass of skstein.priors.{kind_name}."
-        )
-    prior = clone(prior)
-    if hasattr(prior, "_validate_params"):
-        prior._validate_params()
-    return prior
+    return own_instance(prior, priors.Prior, name, "a prior", PRIORS, "skstein.priors.Prior")

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from .._validation import Interval
 
-_POSITIVE = [Interval(Real, 0, None, closed="neither")]
+POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _LOCATION = [Real, "array-like"]
 
 
@@ -92,7 +92,7 @@ class Normal(Prior):
     """
 
     precisions = "given"
-    _parameter_constraints = {"scale": [*_POSITIVE, "array-like"], "loc": _LOCATION}
+    _parameter_constraints = {"scale": [*POSITIVE, "array-like"], "loc": _LOCATION}
 
     def __init__(self, scale=1.0, loc=0.0):
         self.scale = scale
@@ -145,7 +145,7 @@ class Laplace(Prior):
     array([[-0.5,  0.5]])
     """
 
-    _parameter_constraints = {"scale": [*_POSITIVE, "array-like"], "loc": _LOCATION}
+    _parameter_constraints = {"scale": [*POSITIVE, "array-like"], "loc": _LOCATION}
 
     def __init__(self, scale=1.0, loc=0.0):
         self.scale = scale
@@ -195,8 +195,8 @@ class StudentT(Prior):
 
     precisions = "each"
     _parameter_constraints = {
-        "df": _POSITIVE,
-        "scale": [*_POSITIVE, "array-like"],
+        "df": POSITIVE,
+        "scale": [*POSITIVE, "array-like"],
         "loc": _LOCATION,
     }
 
@@ -262,7 +262,7 @@ class AdaptiveRidge(StudentT):
     4.0
     """
 
-    _parameter_constraints = {"shape": _POSITIVE, "rate": _POSITIVE, "loc": _LOCATION}
+    _parameter_constraints = {"shape": POSITIVE, "rate": POSITIVE, "loc": _LOCATION}
 
     def __init__(self, shape=1.0, rate=1.0, loc=0.0):
         self.shape = shape
@@ -311,7 +311,7 @@ class HierarchicalNormal(Prior):
     """
 
     precisions = "shared"
-    _parameter_constraints = {"shape": _POSITIVE, "rate": _POSITIVE, "loc": _LOCATION}
+    _parameter_constraints = {"shape": POSITIVE, "rate": POSITIVE, "loc": _LOCATION}
 
     def __init__(self, shape=1.0, rate=1.0, loc=0.0):
         self.shape = shape

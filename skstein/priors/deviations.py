@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from .._validation import LARGEST, Interval
 
-_EXTREME = [Interval(Real, 1 / LARGEST, LARGEST, closed="both")]
+EXTREME = [Interval(Real, 1 / LARGEST, LARGEST, closed="both")]
 _FLAT = -4.0  # normal score, below which a prior of standard deviations is flat to rounding
 _NO_NOISE = 1e-5  # a variance, relative to that of the outcome, which rounding alone may leave
 
@@ -161,7 +161,7 @@ class HalfStudentT(DeviationPrior, NoisePrior):
            [-1.5 ]])
     """
 
-    _parameter_constraints = {"df": _EXTREME, "scale": _EXTREME}
+    _parameter_constraints = {"df": EXTREME, "scale": EXTREME}
 
     def __init__(self, df=3.0, scale=1.0):
         self.df = df
@@ -229,7 +229,7 @@ class HalfNormal(DeviationPrior):
     HalfNormal(scale=0.5)
     """
 
-    _parameter_constraints = {"scale": _EXTREME}
+    _parameter_constraints = {"scale": EXTREME}
 
     def __init__(self, scale=1.0):
         self.scale = scale
@@ -265,7 +265,7 @@ class InverseGamma(LogInverseGamma, NoisePrior):
     InverseGamma(scale=0.5, shape=2.0)
     """
 
-    _parameter_constraints = {"shape": _EXTREME, "scale": _EXTREME}
+    _parameter_constraints = {"shape": EXTREME, "scale": EXTREME}
 
     def __init__(self, shape=1.0, scale=1.0):
         self.shape = shape

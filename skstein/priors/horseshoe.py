@@ -1,14 +1,9 @@
 """The regularised horseshoe, for whose scales a linear model finds coordinates."""
 
-from numbers import Real
-
 import numpy as np
 
-from .._validation import LARGEST, Interval
-from .coefficients import Prior
-
-_POSITIVE = [Interval(Real, 0, None, closed="neither")]
-_EXTREME = [Interval(Real, 1 / LARGEST, LARGEST, closed="both")]
+from .coefficients import POSITIVE, Prior
+from .deviations import EXTREME
 
 
 class Horseshoe(Prior):
@@ -55,10 +50,10 @@ class Horseshoe(Prior):
 
     blockwise = False
     _parameter_constraints = {
-        "n_relevant": [*_POSITIVE, None],
-        "slab_scale": _EXTREME,
-        "slab_df": _EXTREME,
-        "global_scale": [*_EXTREME, None],
+        "n_relevant": [*POSITIVE, None],
+        "slab_scale": EXTREME,
+        "slab_df": EXTREME,
+        "global_scale": [*EXTREME, None],
     }
 
     def __init__(self, n_relevant=None, slab_scale=2.0, slab_df=4.0, global_scale=None):

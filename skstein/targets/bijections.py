@@ -21,6 +21,25 @@ def _times(points, matrix):
     return points @ matrix if isinstance(matrix, np.ndarray) else (matrix.T @ points.T).T
 
 
+def replaced(values, where, part):
+    """A copy of ``values`` (m, d) with ``part`` in the columns ``where``."""
+    values = values.copy()
+    values[:, where] = part
+    return values
+
+
+def pulled_entrywise(hessian, where, slope, bend):
+    """`pull_hessian` of a map of each of some coordinates ``where``, the others staying.
+
+    ``slope`` are its derivatives; ``bend`` is subtracted from the diagonal.
+    """
+    scale = np.ones(len(hessian))
+    scale[where] = slope
+    pulled = scale[:, None] * hessian * scale
+    pulled[where, where] -= bend
+    return pulled
+
+
 def placed(bijection, z):
     """``forward(z)``, and functions of nothing and of a score for ``log_det`` and ``pull_score``.
 
@@ -159,27 +178,22 @@ class Within:
     def __init__(self, bijection, where):
         self.bijection, self.where = bijection, where
 
-    def _changed(self, values, part):
-        values = values.copy()
-        values[:, self.where] = part
-        return values
-
     def forward(self, z):
-        return self._changed(z, self.bijection.forward(z[:, self.where]))
+        return replaced(z, self.where, self.bijection.forward(z[:, self.where]))
 
     def inverse(self, theta):
-        return self._changed(theta, self.bijection.inverse(theta[:, self.where]))
+        return replaced(theta, self.where, self.bijection.inverse(theta[:, self.where]))
 
     def log_det(self, z):
         return self.bijection.log_det(z[:, self.where])
 
     def pull_score(self, z, score):
         own = self.bijection.pull_score(z[:, self.where], score[:, self.where])
-        return self._changed(score, own)
+        return replaced(score, self.where, own)
 
     def push_score(self, z, score):
         own = self.bijection.push_score(z[:, self.where], score[:, self.where])
-        return self._changed(score, own)
+        return replaced(score, self.where, own)
 
 
 class HyperbolicMap(Placed):
@@ -213,41 +227,35 @@ class HyperbolicMap(Placed):
         value, slope = self.xi + self.a * u + self.b * root, self.a + self.b * v / root
         return value, slope, curve, -3.0 * curve * v / square
 
-    def steep_end(self, u=2.5):
-        """T at ``u`` of either sign: on the side where it is less steep, shape (s,)."""
-        return self._bent(-np.sign(self.b) * u)[0]
-
-    def _changed(self, points, selected):
-        points = points.copy()
-        points[:, self.selected] = selected
-        return points
+    def steep_end(self):
+        """T at 2.5 or -2.5: on the side where it is less steep, shape (s,)."""
+        return self._bent(-2.5 * np.sign(self.b))[0]
 
     def at(self, z):
         value, slope, curve, _ = self._bent(z[:, self.selected])
 
         def pull(score):
-            return self._changed(score, score[:, self.selected] * slope + curve / slope)
+            own = score[:, self.selected] * slope + curve / slope
+            return replaced(score, self.selected, own)
 
-        return self._changed(z, value), lambda: np.log(slope).sum(axis=1), pull
+        theta = replaced(z, self.selected, value)
+        return theta, lambda: np.log(slope).sum(axis=1), pull
 
     def inverse(self, theta):
         a, b = self.a, self.b
         y = theta[:, self.selected] - self.xi - a * self.u0
         v = (a * y - b * np.sqrt(y**2 + (a**2 - b**2) * self.c**2)) / (a**2 - b**2)
-        return self._changed(theta, self.u0 + v)
+        return replaced(theta, self.selected, self.u0 + v)
 
     def push_score(self, z, score):
         _, slope, curve, _ = self._bent(z[:, self.selected])
-        return self._changed(score, (score[:, self.selected] - curve / slope) / slope)
+        own = (score[:, self.selected] - curve / slope) / slope
+        return replaced(score, self.selected, own)
 
     def pull_hessian(self, z, score, hessian):
         _, slope, curve, third = self._bent(z[self.selected])
-        scale = np.ones(len(z))
-        scale[self.selected] = slope
-        pulled = scale[:, None] * hessian * scale
-        correction = score[self.selected] * curve + third / slope - (curve / slope) ** 2
-        pulled[self.selected, self.selected] -= correction
-        return pulled
+        bend = score[self.selected] * curve + third / slope - (curve / slope) ** 2
+        return pulled_entrywise(hessian, self.selected, slope, bend)
 
 
 class FunnelMap:

@@ -11,6 +11,7 @@ leave a long tail to the left, which no line straightens.
 import numpy as np
 from scipy.special import erf, erfinv, log_ndtr, ndtr, ndtri, ndtri_exp
 
+from .bijections import pulled_entrywise, replaced
 from .transformed import Transformed
 
 _LOG2 = np.log(2.0)
@@ -46,18 +47,14 @@ class HalfLineMap:
         return z, value, 0.5 * (value**2 - z**2) - _LOG2
 
     def forward(self, z):
-        theta = z.copy()
-        theta[:, self.selected] = self.unit * self._turn(z)[1]
-        return theta
+        return replaced(z, self.selected, self.unit * self._turn(z)[1])
 
     def inverse(self, theta):
-        z = theta.copy()
         value = np.maximum(theta[:, self.selected] / self.unit, np.finfo(float).tiny)
         # Of either form where it does not cancel.
         high = -ndtri_exp(np.minimum(log_ndtr(-np.maximum(value, 0.5)) + _LOG2, 0.0))
         low = ndtri(erf(np.clip(value, 0.0, 0.5) / np.sqrt(2.0)))
-        z[:, self.selected] = np.where(value > 0.5, high, low)
-        return z
+        return replaced(theta, self.selected, np.where(value > 0.5, high, low))
 
     def log_det(self, z):
         return self._turn(z)[2].sum(axis=1) + np.log(np.abs(self.unit)).sum()
@@ -70,25 +67,17 @@ class HalfLineMap:
 
     def pull_score(self, z, score):
         slope, curve, _, _ = self._slopes(z)
-        pulled = score.copy()
-        pulled[:, self.selected] = score[:, self.selected] * slope + curve
-        return pulled
+        return replaced(score, self.selected, score[:, self.selected] * slope + curve)
 
     def push_score(self, z, score):
         slope, curve, _, _ = self._slopes(z)
-        pushed = score.copy()
         with np.errstate(over="ignore"):
-            pushed[:, self.selected] = (score[:, self.selected] - curve) / slope
-        return pushed
+            return replaced(score, self.selected, (score[:, self.selected] - curve) / slope)
 
     def pull_hessian(self, z, score, hessian):
         slope, curve, value, plain = self._slopes(z)
-        jacobian = np.ones(len(z))
-        jacobian[self.selected] = slope
-        pulled = jacobian[:, None] * hessian * jacobian
         bend = score[self.selected] * slope * curve + plain**2 + value * plain * curve - 1.0
-        pulled[self.selected, self.selected] -= bend
-        return pulled
+        return pulled_entrywise(hessian, self.selected, slope, bend)
 
 
 class OneSignedTarget(Transformed):

@@ -15,6 +15,8 @@ from .factors import within_factors
 DIAGONAL_ABOVE = 2000
 DIFFERENCES_UP_TO = 500
 _ROWS_PER_COORDINATE = 1000  # from which on the search starts at the mode of a tenth of the rows
+# Of the surrogate: until second moments change by a smaller share.
+_MOST_ROUNDS, _SETTLED = 200, 1e-10
 _KEPT = 1e-3  # of the squared distance to the mode, that a step with an old Hessian must leave
 
 
@@ -209,7 +211,7 @@ def _wide_approximation(target, start):
     return Laplace(mode, hessian, gaussian_bijection(mode, hessian), found.nit, converged)
 
 
-def gaussian_surrogate(target, max_iter=200, tol=1e-10):
+def gaussian_surrogate(target):
     """The Laplace approximation that engines are whitened with, and the target it belongs to.
 
     For a prior that is a mixture of normals it is not the one at the joint mode, which may sit
@@ -221,9 +223,6 @@ def gaussian_surrogate(target, max_iter=200, tol=1e-10):
     Parameters
     ----------
     target : Target
-    max_iter : int, default=200
-    tol : float, default=1e-10
-        Relative change of the second moments at which to stop.
 
     Returns
     -------
@@ -235,7 +234,7 @@ def gaussian_surrogate(target, max_iter=200, tol=1e-10):
         return target, laplace_approximation(target)
     second_moment, start = np.ones(target.dim), None
     location = getattr(target, "prior_location", 0.0)
-    for _ in range(max_iter):
+    for _ in range(_MOST_ROUNDS):
         surrogate = target.conditional(second_moment)
         laplace = laplace_approximation(surrogate, start)
         if surrogate is target:  # its priors are normal
@@ -245,7 +244,7 @@ def gaussian_surrogate(target, max_iter=200, tol=1e-10):
             break
         start, before = laplace.mode, second_moment
         second_moment = (laplace.mode - location) ** 2 + laplace.variances()
-        if np.allclose(second_moment, before, rtol=tol, atol=0.0):
+        if np.allclose(second_moment, before, rtol=_SETTLED, atol=0.0):
             break
     return surrogate, laplace
 

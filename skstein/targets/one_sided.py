@@ -36,12 +36,20 @@ def _line_values(target, origins, directions, steps):
     return np.where(np.isfinite(value), value, -np.inf)
 
 
+def _lines(laplace, selected=slice(None)):
+    """Directions (lines, dim) of a line through the mode for each coordinate, and the covariance.
+
+    Along its column of the covariance lies the regression of all coordinates on that one.
+    """
+    covariance = cho_solve(cho_factor(laplace.hessian), np.eye(len(laplace.mode)))
+    return covariance[selected] / np.sqrt(covariance.diagonal()[selected])[:, None], covariance
+
+
 def line_shifts(target, laplace):
     """How far the density along each coordinate's line leans, in Laplace standard deviations.
 
-    The line through the mode along column j of the covariance is the regression of every coordinate
-    on the j-th. Lines whose two sides fall alike at two standard deviations are not scanned
-    further: their shift is reported as 0.
+    Lines whose two sides fall alike at two standard deviations are not scanned further: their shift
+    is reported as 0.
 
     Parameters
     ----------
@@ -52,8 +60,7 @@ def line_shifts(target, laplace):
     -------
     ndarray of shape (dim,)
     """
-    covariance = cho_solve(cho_factor(laplace.hessian), np.eye(target.dim))
-    directions = covariance / np.sqrt(covariance.diagonal())[:, None]
+    directions, _ = _lines(laplace)
     peek = _line_values(target, laplace.mode, directions, np.tile(_PEEK, (target.dim, 1)))
     # A Gaussian falls by 2 on both sides; a shift of .1 goes with a difference above a half.
     suspects = np.flatnonzero(~(np.abs(peek[:, 1] - peek[:, 0]) < 0.5))
@@ -121,8 +128,7 @@ def _distinct(target, laplace, selected):
     never has run into one wall, which moves with them: bent along each of them, it would keep
     particles from where all of them are large. The first that runs into a wall is kept.
     """
-    covariance = cho_solve(cho_factor(laplace.hessian), np.eye(target.dim))
-    directions = covariance[selected] / np.sqrt(covariance.diagonal()[selected])[:, None]
+    directions, covariance = _lines(laplace, selected)
     peek = _line_values(target, laplace.mode, directions, np.tile(_PEEK, (len(selected), 1)))
     sides = np.where(peek[:, 1] < peek[:, 0], 1.0, -1.0)[:, None] * _SIDE
     value = _line_values(target, laplace.mode, directions, sides)
@@ -155,7 +161,7 @@ def _turn_along_walls(matrix, walls, pushes):
     matrix[:, walls] = matrix[:, walls] @ np.linalg.solve(own, np.diag(own.diagonal()))
 
 
-def one_sided_bijection(target, laplace, selected, surrogate=None, turned=True):
+def one_sided_bijection(target, laplace, selected, surrogate, turned):
     r"""Coordinates in which the ``selected`` one-sided coordinates are close to normal.
 
     With the Gaussian's regression B of the rest on them, its root L given them, and the monotone T,
@@ -173,9 +179,9 @@ def one_sided_bijection(target, laplace, selected, surrogate=None, turned=True):
     laplace : Laplace
     selected : ndarray of int
         The one-sided coordinates, in the order in which they matter.
-    surrogate : Target, default=None
+    surrogate : Target or None
         What the Laplace approximation is of, where that is not the target itself.
-    turned : bool, default=True
+    turned : bool
         Whether the other axes are turned along the walls; otherwise C is 0.
 
     Returns

@@ -16,7 +16,7 @@ _ONE_BLOCK = 2**18  # bytes, for which the blocks are not asked
 _MOST = 2**17  # numbers in a design, 1 MB; with more the rows are what takes the time
 
 
-def within(target, bijection):
+def transformed_target(target, bijection):
     """The target in other coordinates, as a `TransformedRegression` where that is faster."""
     few = getattr(target, "sums_rows", False) and target.n_rows * target.dim <= _MOST
     parts = _apart(bijection) if few and target.n_outputs == 1 else None

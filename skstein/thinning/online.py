@@ -409,9 +409,8 @@ class OnlineKSDThinner(BaseEstimator):
         slack = slack_of(self.eps, floor)
         counts = self._dictionary.counts
         groups = (counts[_jit.thinning.GROUP] + len(samples)) // self.candidates
-        steps = range(
-            int(counts[_jit.thinning.STEPS]) + 1, int(counts[_jit.thinning.STEPS]) + 1 + groups
-        )
+        first = int(counts[_jit.thinning.STEPS]) + 1
+        steps = range(first, first + groups)
         floors = np.ceil([finite_value("budget", floor, t) for t in steps])
         slacks = [finite_value("eps", slack, t) for t in steps]
         capacity = len(self._dictionary.row_sums)
