@@ -71,7 +71,7 @@ ROWS = {
     "skstein._blocks": ("sklearn.get_config",),
     "skstein._containers": ("arviz", "arviz_base", "pandas"),
     "skstein._lazy": (),
-    "skstein._named": (),
+    "skstein._named": ("sklearn.base",),
     "skstein._parallel": ("cloudpickle", "joblib", "threadpoolctl"),
     "skstein._random": ("sklearn.utils",),
     "skstein._validation": ("sklearn.base", "sklearn.utils", "skstein._warnings"),
