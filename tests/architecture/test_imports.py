@@ -216,7 +216,7 @@ ROWS = {
         "skstein._jit",
         "skstein._random",
         "skstein._validation",
-        "skstein.inference.pmd",
+        "skstein.inference._mirror",
     ),
     # It knows neither fits nor posteriors, so that whatever scores predictions may know it.
     "skstein.predictive": (
