@@ -51,7 +51,7 @@ class RoundTasks:
     """Callback of an engine that makes every round a task of `sklearn.callback`.
 
     A task is announced when it begins, but an engine calls only when a round has ended. So the next
-    task begins at once, and where an engine finds that it needs no further round, `close` ends that
+    task begins at once, and where an engine finds that it needs no more rounds, `close` ends that
     task empty: without an estimator to look at.
 
     Parameters

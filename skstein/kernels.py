@@ -117,13 +117,13 @@ class _Radial(Kernel):
         phi, first, second = self._profile(squares, dim)
         # (x - y).(s_y - s_x)
         slope = x @ sy.T + sx @ y.T
-        slope -= _dots(x, sx)[:, None] + _dots(y, sy)
+        slope -= np.vecdot(x, sx)[:, None] + np.vecdot(y, sy)
         return phi * (sx @ sy.T + 2.0 * first * (slope - dim) - 4.0 * squares * second)
 
     def stein_diagonal(self, x, sx):
         dim = x.shape[1]
         _, first, _ = self._profile(np.zeros(1), dim)
-        return _dots(sx, sx) - 2.0 * dim * first
+        return np.vecdot(sx, sx) - 2.0 * dim * first
 
 
 class RBF(_Radial):
@@ -276,7 +276,7 @@ class Linear(Kernel):
         return self._factor(x.shape[1]) * (1.0 + x @ y.T)
 
     def diagonal(self, x):
-        return self._factor(x.shape[1]) * (1.0 + _dots(x, x))
+        return self._factor(x.shape[1]) * (1.0 + np.vecdot(x, x))
 
     def drift(self, x, points, scores, weights=None, outside=None):
         w, products, dim = _weights(weights, len(points)), 1.0 + x @ points.T, x.shape[1]
@@ -291,11 +291,13 @@ class Linear(Kernel):
         y, sy = (x, sx) if y is None else (y, sy)
         trace = float(x.shape[1])
         products = (1.0 + x @ y.T) * (sx @ sy.T)
-        return self._factor(x.shape[1]) * (products + _dots(x, sx)[:, None] + _dots(y, sy) + trace)
+        return self._factor(x.shape[1]) * (
+            products + np.vecdot(x, sx)[:, None] + np.vecdot(y, sy) + trace
+        )
 
     def stein_diagonal(self, x, sx):
-        squares = (1.0 + _dots(x, x)) * _dots(sx, sx)
-        return self._factor(x.shape[1]) * (squares + 2.0 * _dots(x, sx) + x.shape[1])
+        squares = (1.0 + np.vecdot(x, x)) * np.vecdot(sx, sx)
+        return self._factor(x.shape[1]) * (squares + 2.0 * np.vecdot(x, sx) + x.shape[1])
 
 
 class Sum(Kernel):
@@ -337,8 +339,8 @@ class Sum(Kernel):
         center = points.mean(axis=0)
         near, far = x - center, points - center
         products = near @ far.T
-        squares = _dots(far, far) - 2.0 * products
-        squares += _dots(near, near)[:, None]
+        squares = np.vecdot(far, far) - 2.0 * products
+        squares += np.vecdot(near, near)[:, None]
         products += (near @ center)[:, None]
         products += 1.0 + points @ center
         if outside is not None:
@@ -440,10 +442,6 @@ def _weights(weights, m):
     return np.full(m, 1.0 / m) if weights is None else np.asarray(weights, dtype=float)
 
 
-def _dots(a, b):
-    return np.vecdot(a, b)
-
-
 def _centred(x, y):
     # |x|^2 + |y|^2 - 2 x.y loses digits when the points are far from the origin; differences do not
     # change with it.
@@ -454,6 +452,6 @@ def _centred(x, y):
 def _squared_distances(x, y):
     squares = x @ y.T
     squares *= -2.0
-    squares += _dots(x, x)[:, None]
-    squares += _dots(y, y)
+    squares += np.vecdot(x, x)[:, None]
+    squares += np.vecdot(y, y)
     return np.maximum(squares, 0.0, out=squares)

@@ -82,7 +82,7 @@ class StudentTNoise(Noise):
 class HeteroscedasticNoise(NamedParameters, Noise):
     """Noise that differs between rows: its log standard deviation is a predictor of its own.
 
-    It has an intercept, and coefficients of all features, in a network an output; so
+    It has an intercept and coefficients of all features, or in a network an output of its own; so
     ``fit_intercept=False`` is refused.
 
     Parameters

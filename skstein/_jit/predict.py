@@ -170,6 +170,6 @@ def _mean_distance(mean, variance):
 
 
 def _components(means, stds):
-    """Means and standard deviations of all mixtures, one a row."""
+    """Means and standard deviations of all mixtures, one per row."""
     rows = means.reshape(-1, means.shape[-1])
     return frozen(rows), frozen(np.broadcast_to(stds, means.shape).reshape(rows.shape))

@@ -79,8 +79,7 @@ def find_frame(target, leaning=True):
     gaussian, mode = laplace.bijection, laplace.mode
     if outer is not None:
         gaussian, mode = Chain(outer, gaussian), outer.forward(mode[None])[0]
-    none = np.array([], dtype=int)
-    plain = Frame(gaussian, gaussian, mode, none, other_mass=other_mass)
+    plain = Frame(gaussian, gaussian, mode, np.array([], dtype=int), other_mass)
     rounding = np.spacing(np.abs(target.log_density(mode[None])[0]))
     if not rounding < MAX_ROUNDING:
         warn(
@@ -94,28 +93,38 @@ def find_frame(target, leaning=True):
             "mix slowly."
         )
         return plain
-    if len(getattr(target, "factors", ())) > 1:  # which the map would mix
-        return plain
-    if outer is not None and target.dim > DIFFERENCES_UP_TO:  # the map's Hessian is differenced
+    mixed = len(getattr(target, "factors", ())) > 1  # by a map of several coordinates
+    expensive = outer is not None and target.dim > DIFFERENCES_UP_TO  # its Hessian is differenced
+    if mixed or expensive:
         return plain
     try:
-        scanned = inner.scanned(surrogate) if supports(inner, "scanned") else inner
-        shifts = np.abs(line_shifts(scanned, laplace))
-        one_sided = np.flatnonzero(shifts > SHIFT)
-        if supports(target, "straightened"):
-            straight = target.straightened(surrogate)
-            return replace(plain, bijection=straight or gaussian, one_sided=one_sided)
-        # A line through the center of a Gaussian that is none at a mode tells little.
-        at_mode = outer is not None or not getattr(target, "judged_by_chains", False)
-        leaning = leaning and at_mode
-        least = SHIFT if outer is None and not leaning else _HINDRANCE
-        if shifts.max() > least:
-            bent = np.argsort(-shifts)[: np.sum(shifts > (_LEANING if leaning else least))]
-            # Walls in coordinates that are curved already are no planes to turn along.
-            turned = at_mode and outer is None
-            bijection = one_sided_bijection(scanned, laplace, bent, surrogate, turned)
-            bijection = bijection if outer is None else Chain(outer, bijection)
-            return replace(plain, bijection=bijection, one_sided=one_sided)
+        return _straightened(plain, target, outer, inner, laplace, surrogate, leaning)
     except (FloatingPointError, LinAlgError) as error:
         warn(f"one-sided coordinates could not be straightened: {error}")
-    return plain
+        return plain
+
+
+def _straightened(plain, target, outer, inner, laplace, surrogate, leaning):
+    """The frame with one-sided coordinates, or those that lean, straightened, if there are any.
+
+    ``inner`` is the target before its own coordinates ``outer``, or itself; the Laplace
+    approximation there is of ``surrogate``.
+    """
+    scanned = inner.scanned(surrogate) if supports(inner, "scanned") else inner
+    shifts = np.abs(line_shifts(scanned, laplace))
+    one_sided = np.flatnonzero(shifts > SHIFT)
+    if supports(target, "straightened"):
+        bijection = target.straightened(surrogate) or plain.gaussian
+        return replace(plain, bijection=bijection, one_sided=one_sided)
+    # A line through the center of a Gaussian that is none at a mode tells little.
+    at_mode = outer is not None or not getattr(target, "judged_by_chains", False)
+    leaning = leaning and at_mode
+    least = SHIFT if outer is None and not leaning else _HINDRANCE
+    if not shifts.max() > least:
+        return plain
+    bent = np.argsort(-shifts)[: np.sum(shifts > (_LEANING if leaning else least))]
+    # Walls in coordinates that are curved already are no planes to turn along.
+    turned = at_mode and outer is None
+    bijection = one_sided_bijection(scanned, laplace, bent, surrogate, turned)
+    bijection = bijection if outer is None else Chain(outer, bijection)
+    return replace(plain, bijection=bijection, one_sided=one_sided)

@@ -259,22 +259,19 @@ class SteinMeasure:
         cross = self.kernel.stein_matrix(x, scores, self.points, self.scores) @ self.weights
         return self.ksd() ** 2 - cross
 
-    def search(self, i):
-        """Step towards particle ``i``, the last one, as far as leaves the least discrepancy."""
-        weights = self.weights if self._weights is not None else self._among_earlier()
-        row = self.matrix[i]
+    def search(self):
+        """Step towards the last particle, as far as leaves the least discrepancy."""
+        weights, n_earlier = self._weights, self.size - 1
+        if weights is None:
+            weights = np.append(np.full(n_earlier, 1.0 / max(n_earlier, 1)), 0.0)
+        row = self.matrix[-1]
         squared, cross = weights @ self.matrix @ weights, row @ weights
         step = 1.0
         if weights.any():
             # Eq. 10, with the distance from the measure to the new particle below the line.
-            step = np.clip((squared - cross) / (squared - 2.0 * cross + row[i]), 0.0, 1.0)
+            step = np.clip((squared - cross) / (squared - 2.0 * cross + row[-1]), 0.0, 1.0)
         self._weights = (1.0 - step) * weights
-        self._weights[i] += step
-
-    def _among_earlier(self):
-        weights = np.full(self.size, 1.0 / max(self.size - 1, 1))
-        weights[-1] = 0.0
-        return weights
+        self._weights[-1] += step
 
     def correct(self):
         """The weights on the simplex of the least discrepancy, slightly regularised."""

@@ -44,7 +44,7 @@ class UnadjustedLangevin:
     """Langevin steps of the particles of a mean field, with the noise of Leimkuhler & Matthews.
 
     The noise ``(xi_t + xi_{t-1}) / 2`` takes off the leading bias of the step size. A factor in
-    closed form is drawn anew at every step, given the others.
+    closed form is drawn again at every step, given the others.
 
     Two ways to average over the other factors. Under a mean field their pairing is arbitrary, so a
     fresh *re-pairing* at every step makes one full score an unbiased estimate of all averaged ones.

@@ -2,11 +2,10 @@
 
 Chunk by chunk a quadratic is fitted to the log likelihood at the particles, by least squares, and
 the quadratics add up. The density of all rows so far is then known anywhere: particles are drawn
-anew from the normal nearest to it and weighted towards it, and what one draw gets wrong the next
-does not inherit. Where
-the log likelihood is no quadratic over the particles, as of the first few rows, the residuals say
-so; as rows come in, and the posterior becomes narrow within the particles that a quadratic was
-fitted to, what is left of them is a slope, of less and less weight.
+from the normal nearest to it and weighted towards it, and no draw inherits the errors of another.
+If the log likelihood is not a quadratic over the particles, as that of the first few rows, the
+residuals say so. As rows come in, the posterior becomes narrow within the particles that a
+quadratic was fitted to, and what is left of the residuals is a slope, of less and less weight.
 """
 
 from dataclasses import dataclass

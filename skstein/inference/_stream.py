@@ -56,7 +56,7 @@ class Stream:
     prior : Probe or None
         Of the rows' prior, in the same coordinates; None for a target that has none to itself.
     again : WeightedParticles or None
-        Of a further pass that is under way.
+        Of another pass that is under way.
     log_likelihood : ndarray of shape (m,) or None
         Of the rows of that pass so far.
     """

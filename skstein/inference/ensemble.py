@@ -72,7 +72,7 @@ class Ensemble(Engine):
     In the posterior's ``diagnostics``, ``n_dropped`` counts the networks that were left out and
     ``n_dead`` those that died. It has not ``converged`` where most networks were still on their
     way at the end: their weights came more than half as far as steps in one direction would have
-    taken them. That is not warned of, because an engine may go on from there.
+    taken them. There is no warning, because an engine may go on from there.
 
     References
     ----------

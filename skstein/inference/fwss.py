@@ -164,7 +164,7 @@ class FWSS(Engine):
             if kept > n:
                 raise ValueError(
                     f"n_particles={n} is less than the {kept} particles of the posterior that a "
-                    "warm start goes on from; raise it, or start anew."
+                    "warm start goes on from; raise it, or start again."
                 )
         starts = self._starts(target, rng, n, init, kept, map)
         kernel = drift_kernel(self.kernel).fixed(starts)
@@ -195,7 +195,7 @@ class FWSS(Engine):
             require_finite(score, "the score", iteration, rounds.history)
             measure.put(i, y[0], score[0])
             if self.weights == "line-search" and new:
-                measure.search(i)
+                measure.search()
             elif self.weights == "fully-corrective":
                 measure.correct()
             numbers = {"residual": measure.residual(), "ksd": measure.ksd()}

@@ -40,7 +40,7 @@ from .scaling import _Scaling
 _FIRST_ROWS = 10
 
 
-def takes_further_rows(estimator):
+def takes_more_rows(estimator):
     """Whether the engine can update a posterior, and so whether there is a `partial_fit`."""
     with suppress(TypeError, ValueError):  # of what is not an engine, which `fit` refuses
         if resolve_engine(estimator.inference).update is not None:

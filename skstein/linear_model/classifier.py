@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from .._classes import class_codes, stream_classes
 from .._prediction_methods import BayesianClassifierMixin
 from .._validation import LARGEST, StrOptions, available_if, validated
-from .base import BayesianLinearModel, takes_further_rows
+from .base import BayesianLinearModel, takes_more_rows
 from .predictions import LinearPredictions
 
 
@@ -60,7 +60,7 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
         """
         return self._fit(X, y, sample_weight, offset=offset)
 
-    @available_if(takes_further_rows)
+    @available_if(takes_more_rows)
     @validated
     def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None):
         """Learn from more rows: a stream of them, each once, in chunks of any size.

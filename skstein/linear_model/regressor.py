@@ -4,7 +4,7 @@ import numpy as np
 
 from .._prediction_methods import BayesianRegressorMixin
 from .._validation import about, available_if, check_magnitude, validated
-from .base import BayesianLinearModel, takes_further_rows
+from .base import BayesianLinearModel, takes_more_rows
 from .predictions import LinearPredictions
 
 
@@ -47,7 +47,7 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
         """
         return self._fit(X, y, sample_weight, offset=offset)
 
-    @available_if(takes_further_rows)
+    @available_if(takes_more_rows)
     @validated
     def partial_fit(self, X, y, sample_weight=None, offset=None):
         """Learn from more rows: a stream of them, each once, in chunks of any size.

@@ -105,7 +105,7 @@ class _Reader:
     n_columns : int
         Of X.
     offset_column : int or None
-        Of these, which is no feature.
+        Among these; it is not a feature.
     outcome : Outcome or None
         None for classes.
     """

@@ -67,13 +67,13 @@ class Normal(LocationScale):
         return np.exp(eta[1])
 
     def quantiles(self, eta, weights, q):
-        return _jit.predict.normal_mixture_quantile(eta[0], np.sqrt(np.exp(eta[1])), weights, q)
+        return _jit.predict.normal_mixture_quantile(eta[0], np.sqrt(self.noise(eta)), weights, q)
 
     def cdf(self, eta, weights, y):
         return ndtr((y[..., None] - eta[0]) * np.exp(-0.5 * eta[1])) @ weights
 
     def crps(self, eta, weights, y):
-        means, std = eta[0], np.sqrt(np.exp(eta[1]))
+        means, std = eta[0], np.sqrt(self.noise(eta))
         if len(weights) <= _MANY:
             return _jit.predict.normal_mixture_crps(means, std, weights, y)
         rows = means.reshape(y.size, -1)
@@ -81,9 +81,9 @@ class Normal(LocationScale):
         return super().crps((rows, log_variances), weights, y.ravel()).reshape(y.shape)
 
     def sample(self, eta, rng):
-        return eta[0] + np.sqrt(np.exp(eta[1])) * rng.standard_normal(eta[0].shape)
+        return eta[0] + np.sqrt(self.noise(eta)) * rng.standard_normal(eta[0].shape)
 
     def nodes(self, eta):
-        std = np.sqrt(np.exp(eta[1]))
+        std = np.sqrt(self.noise(eta))
         for node, share in zip(_NODES, _SHARES, strict=True):
             yield eta[0] + node * std, share

@@ -52,7 +52,7 @@ def bind(X, **columns):
     client = current_client()
     blocks, source = _dask_blocks(X, given, client)
     if client is None:  # threads, or this process
-        return LocalShards([partial(_computed, block) for block in blocks])
+        return LocalShards([block.compute for block in blocks])
     return ClusterShards(client, client.compute(blocks), source=source)
 
 
@@ -66,10 +66,6 @@ def _require_as_many(name, n, n_of_X, what):
 
 def _read(columns, place):
     return {name: values.read(place) for name, values in columns.items()}
-
-
-def _computed(block):
-    return block.compute()
 
 
 def _dask_blocks(X, given, client=None):

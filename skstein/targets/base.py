@@ -1,7 +1,7 @@
 """What every log density offers to the engines.
 
 A target is an unnormalised log density of an unconstrained vector ``theta``. Every call is batched:
-``theta`` has shape ``(m, dim)``, one row a particle (or a chain). An optional part that a target
+``theta`` has shape ``(m, dim)``, one row per particle (or chain). An optional part that a target
 lacks is an attribute equal to None, and :func:`supports` tells.
 """
 

@@ -211,7 +211,7 @@ class HyperbolicMap(Placed):
     selected : ndarray of int, shape (s,)
         The coordinates :math:`S`; :math:`R` are the rest.
     xi, a, b, c, u0 : ndarray of shape (s,)
-        The parameters of :math:`T`, one set a coordinate.
+        The parameters of :math:`T`, one set per coordinate.
     """
 
     def __init__(self, selected, xi, a, b, c, u0):

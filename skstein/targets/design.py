@@ -1,6 +1,6 @@
 """The design matrix of a regression: products with it, and nothing else.
 
-One class a storage; every sum over rows that a regression needs goes through these products.
+One class per kind of storage; all sums over rows that a regression needs go through these products.
 All stand for the same matrix, ``[1, (X - center) / scale]``, the column of ones only when there is
 an intercept. A dense matrix is made once if it is small. A large one stays as it is, a memory map
 or of single precision, and standardising is left to the coefficients.
@@ -54,12 +54,10 @@ def make_design(X, fit_intercept=True, center=None, scale=None, copied_up_to=_CO
 def joined(designs):
     """The rows of several designs of the same columns and kind as one."""
     whole = copy.copy(designs[0])
-    name = "_columns" if isinstance(whole, DenseDesign) else "_X"
-    parts = [getattr(design, name) for design in designs]
+    parts = [design._X for design in designs]
     sparse = isinstance(whole, SparseDesign)
-    rows = scipy.sparse.vstack(parts, format="csr") if sparse else np.concatenate(parts)
-    setattr(whole, name, rows)
-    whole.shape = (rows.shape[0], whole.shape[1])
+    whole._X = scipy.sparse.vstack(parts, format="csr") if sparse else np.concatenate(parts)
+    whole.shape = (whole._X.shape[0], whole.shape[1])
     return whole
 
 
@@ -80,22 +78,31 @@ def _gram(columns, weights):
     return columns.T @ (weights[:, None] * columns)
 
 
-class _Aligned:
+class Aligned:
     """What lies at odd addresses once it is unpickled is moved, or products have other bits."""
+
+    def __setstate__(self, state):
+        for name, value in state.items():
+            if isinstance(value, np.ndarray):
+                value = np.require(value, requirements="A")
+            vars(self)[name] = value
+
+
+class _Design(Aligned):
+    """What the designs share."""
 
     sent_once = True  # to each worker: it is large, and never changes
     least_rows = LEAST_ROWS  # of a block; see `row_blocks`
 
-    def __setstate__(self, state):
-        vars(self).update({name: aligned(value) for name, value in state.items()})
+    def take(self, rows):
+        """The design of some of the rows."""
+        twin = copy.copy(self)
+        twin._X = self._X[rows]
+        twin.shape = (twin._X.shape[0], self.shape[1])
+        return twin
 
 
-def aligned(value):
-    """An array at an address that suits it; anything else as it is."""
-    return np.require(value, requirements="A") if isinstance(value, np.ndarray) else value
-
-
-class DenseDesign(_Aligned):
+class DenseDesign(_Design):
     """Standardised features with an intercept column, in one dense array.
 
     Attributes
@@ -106,35 +113,28 @@ class DenseDesign(_Aligned):
     """
 
     def __init__(self, X, fit_intercept, center, scale):
-        self._columns = _standardised(X, fit_intercept, center, scale)
-        self.shape = self._columns.shape
-        self.bytes_per_row = self._columns.strides[0]
-
-    def take(self, rows):
-        """The design of some of the rows."""
-        twin = copy.copy(self)
-        twin._columns = self._columns[rows]
-        twin.shape = twin._columns.shape
-        return twin
+        self._X = _standardised(X, fit_intercept, center, scale)
+        self.shape = self._X.shape
+        self.bytes_per_row = self._X.strides[0]
 
     def predictor(self, theta, rows):
         """``theta`` (m, k) times the rows' columns: shape (m, len(rows))."""
-        return theta @ self._columns[rows].T
+        return theta @ self._X[rows].T
 
     def pull(self, residual, rows):
         """``residual`` (m, len(rows)) summed against the rows: shape (m, k)."""
-        return residual @ self._columns[rows]
+        return residual @ self._X[rows]
 
     def gram(self, weights, rows):
         """Sum over rows of ``weights`` times the outer product of the row: shape (k, k)."""
-        return _gram(self._columns[rows], weights)
+        return _gram(self._X[rows], weights)
 
     def gram_diagonal(self, weights, rows):
         """The diagonal of `gram`, shape (k,)."""
-        return weights @ np.square(self._columns[rows])
+        return weights @ np.square(self._X[rows])
 
 
-class FoldedDesign(_Aligned):
+class FoldedDesign(_Design):
     """The same of features that stay as they are, in a file or in single precision.
 
     Products are with a copy of a block's rows, beside a column of ones. Scales are folded into the
@@ -191,7 +191,7 @@ class FoldedDesign(_Aligned):
         return weights @ np.square(_standardised(self._X[rows], *self._how))
 
 
-class SparseDesign(_Aligned):
+class SparseDesign(_Design):
     """Sparse features, centred implicitly: ``X @ (w / s) - mu . (w / s)``, never densified."""
 
     bytes_per_row = 0  # each product copies the block anyway: the fewer blocks, the better
@@ -204,13 +204,6 @@ class SparseDesign(_Aligned):
         self.shape = (X.shape[0], X.shape[1] + self._intercept)
         # Of few rows, a product is faster than making the dense array (m, k) that it ends in.
         self.least_rows = max(LEAST_ROWS, X.shape[1] // 8)
-
-    def take(self, rows):
-        """The design of some of the rows."""
-        twin = copy.copy(self)
-        twin._X = self._X[rows]
-        twin.shape = (twin._X.shape[0], self.shape[1])
-        return twin
 
     def predictor(self, theta, rows):
         """``theta`` (m, k) times the rows' columns: shape (m, len(rows))."""

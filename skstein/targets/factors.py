@@ -4,7 +4,7 @@ Mean field approximates a density by a product ``q = prod_b q_b``. Given the oth
 is ``q_b ~ exp E[log p]``, the expectation over the others. A target's `factors` are a partition of
 its coordinates: index arrays, for factors that only particles can follow, and `ConjugateFactor`
 objects where that expectation is a known distribution. They know the model and nothing of how a
-posterior is found: an engine hands in particles of ``q`` and gets the distribution.
+posterior is found: an engine passes particles of ``q`` and gets the distribution.
 """
 
 import math

@@ -15,7 +15,7 @@ from ..priors import Normal
 from ..priors.noise import JointPrior
 from ..protocols import Observed
 from .base import Target, as_names
-from .design import aligned, make_design
+from .design import Aligned, make_design
 
 
 class SummedTarget(Target):
@@ -40,11 +40,11 @@ class SummedTarget(Target):
         return value + self.log_prior(theta), self._add_prior_score(theta, score)
 
 
-class RegressionTarget(SummedTarget):
+class RegressionTarget(Aligned, SummedTarget):
     """The posterior of a regression on a design matrix, whatever its outcome.
 
     ``theta`` holds, for each linear predictor of the outcome, the intercept (if any) and the
-    coefficients, then the outcome's further coordinates.
+    coefficients, then the outcome's other coordinates.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class RegressionTarget(SummedTarget):
             if each.ndim and each.shape != (self.n_features,):
                 raise ValueError(
                     f"the prior's {name} has shape {each.shape} for {self.n_features} features: "
-                    "give one number, or one a feature."
+                    "give one number, or one per feature."
                 )
         self.feature_names = (
             tuple(f"x{j}" for j in range(self.n_features))
@@ -139,9 +139,6 @@ class RegressionTarget(SummedTarget):
         self.class_names = as_names(class_names, self.n_outputs, "class_names")
         self._n_coef = self.n_outputs * self.n_columns
         self.dim = self._n_coef + len(outcome.extra)
-
-    def __setstate__(self, state):
-        vars(self).update({name: aligned(value) for name, value in state.items()})
 
     @property
     def names(self):
@@ -384,7 +381,7 @@ class RegressionTarget(SummedTarget):
         return information
 
     def _with_extra_curvature(self, hessian, theta):
-        """A Hessian, or its diagonal, with the prior's curvature of the further coordinates."""
+        """A Hessian, or its diagonal, with the prior's curvature of what is ``extra``."""
         if self.outcome.extra:
             extra = slice(self._n_coef, self.dim)
             own = self.outcome.extra_prior.curvature(theta[None, extra])[0]

@@ -83,7 +83,7 @@ class HalfLineMap:
 class OneSignedTarget(Transformed):
     """A target in coordinates in which some of its own keep to one side of 0.
 
-    Its density is cut off at 0, and the prior with it, which is not normalised anew. Draws of the
+    Its density is cut off at 0, and the prior with it, which is not normalised again. Draws of the
     prior are mirrored, where it is symmetric; otherwise there are none.
 
     Parameters

@@ -27,7 +27,7 @@ from .joint_prior import Flat
 
 
 class HierarchicalTarget(Target):
-    """A regression with the logarithms of its prior's variances as further coordinates.
+    """A regression with the logarithms of its prior's variances as more coordinates.
 
     ``theta`` = (coordinates of the regression, log variances). Its factors for mean field are those
     of the regression under a normal prior, and the variances, in closed form.

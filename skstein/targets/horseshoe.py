@@ -202,10 +202,6 @@ class HorseshoeMap:
         return pushed
 
 
-def _symmetric(matrix):
-    return 0.5 * (matrix + matrix.T)
-
-
 class HorseshoeTarget(Wrapper):
     """A regression under a `Horseshoe` prior, in the coordinates of `HorseshoeMap`.
 
@@ -328,7 +324,9 @@ class HorseshoeTarget(Wrapper):
             longest = 10.0 * np.sqrt(self.dim)
             score *= np.minimum(1.0, longest / np.linalg.norm(score, axis=1, keepdims=True))
             # Stein: the mean curvature is minus that of score times deviation.
-            size, axes = np.linalg.eigh(np.eye(self.dim) - _symmetric(score.T @ noise) / len(noise))
+            product = score.T @ noise
+            curvature = np.eye(self.dim) - 0.5 * (product + product.T) / len(noise)
+            size, axes = np.linalg.eigh(curvature)
             curvature = (axes * np.clip(size, 0.3, 3.0)) @ axes.T
             mode = mode + _STEP * (white.forward(score.mean(axis=0)[None])[0] - mode)
             blend = (1.0 - _STEP) * np.eye(self.dim) + _STEP * curvature

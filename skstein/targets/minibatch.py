@@ -41,7 +41,7 @@ class ControlVariate(Wrapper):
     Raises
     ------
     ValueError
-        If the target's Hessian cannot be had for some of the rows, for ``order=2``.
+        If the target has no Hessian of some of the rows, for ``order=2``.
     """
 
     stochastic = True

@@ -1,8 +1,8 @@
 """Regressions whose rows are in shards, each a regression of its own where its rows are.
 
 A sum over rows is the sum of the shards', added in their order, so that its bits depend on how rows
-are cut and on nothing else. Priors and whatever else is no sum over rows are those of a regression
-on a few rows that stand for all. One call is one round to all shards.
+are cut and on nothing else. Priors, and all else that is not a sum over rows, are those of a
+regression on a few rows that stand for all. One call is one round to all shards.
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""A target around another one: what is handed on, said once."""
+"""A target around another one: what passes through, said once."""
 
 import numpy as np
 

@@ -481,7 +481,7 @@ class Values(LogisticTarget):
 def test_from_the_prior_values_are_enough(rng, seed):
     """The same particles as of a target that has a score, which is not used to move them."""
     target = logistic(rng, n=100)
-    values = Values(target.design._columns[:, 1:], target.y)
+    values = Values(target.design._X[:, 1:], target.y)
     found = infer(values, PMD(), random_state=seed)
     expected = infer(target, PMD(init="prior", whiten=False), random_state=seed)
     assert_array_equal(found.particles, expected.particles)
