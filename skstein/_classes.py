@@ -6,14 +6,14 @@ from sklearn.utils import column_or_1d
 from ._warnings import warn
 
 
-def stream_classes(classes, before=None):
+def stream_classes(classes, before):
     """The classes of a stream: given with its first rows, and the same ones ever after.
 
     Parameters
     ----------
     classes : array-like of shape (n_classes,) or None
         What `partial_fit` was given.
-    before : ndarray of shape (n_classes,), default=None
+    before : ndarray of shape (n_classes,) or None
         Those of the rows before; None for the first rows.
 
     Returns

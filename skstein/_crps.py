@@ -20,7 +20,6 @@ _SCORES = np.linspace(-6.0, 6.0, 13)
 _SHARES = np.exp(-0.5 * _SCORES**2)
 _NODES, _NODE_SHARES = np.polynomial.legendre.leggauss(12)
 _NODES, _NODE_SHARES = 0.5 * (_NODES + 1.0), 0.5 * _NODE_SHARES
-_STARTS, _ENDS = slice(None, -1), slice(1, None)
 _NEGLIGIBLE = 1e-8
 
 
@@ -125,7 +124,8 @@ def _whole_nodes(knots):
     The trapezoidal rule in cells of whole numbers: exact with one or two in a cell.
     """
     parts = [np.floor(np.linspace(low, high, len(_NODES) + 1)) for low, high in pairwise(knots.T)]
-    first, end = (np.concatenate([edges[cut] for edges in parts]) for cut in (_STARTS, _ENDS))
+    first = np.concatenate([edges[:-1] for edges in parts])
+    end = np.concatenate([edges[1:] for edges in parts])
     starts = np.repeat(knots.T[:-1], len(_NODES), axis=0)
     last, width = end - 1.0, end - first
     single = width == 1.0

@@ -1,4 +1,4 @@
-"""Densities whose truth is known, and derivatives by differences."""
+"""Densities whose truth is known, rows of rare categories, and derivatives by differences."""
 
 import numpy as np
 
@@ -13,6 +13,34 @@ def gaussian(precision, mean=0.0, **parts):
         "score": lambda t: -(t - mean) @ precision,
     }
     return LogDensity(**(functions | parts), dim=len(precision))
+
+
+def standard_normal(dim=2):
+    return LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=dim)
+
+
+def student_t(dim, df):
+    """Multivariate, of location 0 and scale 1; its margins have as many degrees of freedom."""
+
+    def score(theta):
+        return -(df + dim) * theta / (df + np.sum(theta**2, axis=1, keepdims=True))
+
+    return LogDensity(
+        lambda theta: -0.5 * (df + dim) * np.log1p(np.sum(theta**2, axis=1) / df),
+        score=score,
+        dim=dim,
+    )
+
+
+def rare_categories(rng, n, n_regular, sizes):
+    """Standardised data whose last columns are dummies of a few rows, each seen with one class."""
+    X = np.zeros((n, n_regular + len(sizes)))
+    X[:, :n_regular] = rng.normal(size=(n, n_regular))
+    eta = X[:, :n_regular] @ rng.normal(0, 0.4, size=n_regular)
+    y = (eta + rng.logistic(size=n) > 0).astype(float)
+    for j, size in enumerate(sizes):
+        X[rng.choice(np.flatnonzero(y == j % 2), size, replace=False), n_regular + j] = 1.0
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
 
 
 def central_differences(function, theta, step=1e-5):

@@ -8,7 +8,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 
-from densities import central_differences
+from densities import central_differences, rare_categories, standard_normal
 from skstein import LogDensity
 from skstein.inference._frame import find_frame
 from skstein.outcomes import Bernoulli, NegativeBinomial, Probit
@@ -255,20 +255,9 @@ def rare_category(n_seen, prior_sd):
     return LogisticTarget(np.ones((n_seen, 1)), np.zeros(n_seen), fit_intercept=False, prior=prior)
 
 
-def rare_categories(rng, n=2000, n_regular=22, sizes=(1, 2, 3, 4, 6, 8)):
-    """Standardised data whose last columns are dummies of a few rows, each seen with one class."""
-    X = np.zeros((n, n_regular + len(sizes)))
-    X[:, :n_regular] = rng.normal(size=(n, n_regular))
-    eta = X[:, :n_regular] @ rng.normal(0, 0.4, size=n_regular)
-    y = (eta + rng.logistic(size=n) > 0).astype(float)
-    for j, size in enumerate(sizes):
-        X[rng.choice(np.flatnonzero(y == j % 2), size, replace=False), n_regular + j] = 1.0
-    return (X - X.mean(axis=0)) / X.std(axis=0), y
-
-
 @pytest.mark.parametrize("prior_sd", [1.0, 10.0])
 def test_the_scan_finds_the_rare_categories_and_nothing_else(prior_sd, rng):
-    X, y = rare_categories(rng)
+    X, y = rare_categories(rng, 2000, 22, (1, 2, 3, 4, 6, 8))
     prior = Normal(prior_sd)
     target = LogisticTarget(X, y, prior=prior, intercept_prior=prior)
     shifts = line_shifts(target, laplace_approximation(target))
@@ -280,7 +269,7 @@ def test_the_scan_finds_the_rare_categories_and_nothing_else(prior_sd, rng):
 
 @pytest.mark.parametrize("prior_sd", [1.0, 10.0])
 def test_the_scan_finds_nothing_in_regular_data(prior_sd, rng):
-    X, y = rare_categories(rng, n=500, sizes=())
+    X, y = rare_categories(rng, 500, 22, ())
     prior = Normal(prior_sd)
     target = LogisticTarget(X, y, prior=prior, intercept_prior=prior)
     assert np.abs(line_shifts(target, laplace_approximation(target))).max() < SHIFT
@@ -323,7 +312,7 @@ def test_in_the_map_one_rare_category_is_nearly_normal(n_seen):
 
 def test_a_one_sided_target_is_the_target(rng):
     """Density and score in the map, by numerical determinants and differences."""
-    X, y = rare_categories(rng, n=300, n_regular=2, sizes=(2, 3))
+    X, y = rare_categories(rng, 300, 2, (2, 3))
     prior = Normal(10.0)
     target = LogisticTarget(X, y, prior=prior, intercept_prior=prior)
     one_sided = OneSided(target, laplace_approximation(target), np.array([3, 4]))
@@ -476,7 +465,7 @@ def test_the_error_of_a_minibatch_is_of_the_order_of_its_control_variate(order, 
 
 
 def test_a_second_order_needs_a_hessian_of_rows():
-    target = LogDensity(lambda t: -0.5 * (t**2).sum(1), score=lambda t: -t, dim=2)
+    target = standard_normal()
     target.n_rows = 100
     with pytest.raises(ValueError, match=r"order 2 needs a target with hessian\(theta, rows\)"):
         ControlVariate(target, np.zeros(2), 10, order=2)

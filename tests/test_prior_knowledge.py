@@ -360,8 +360,9 @@ def test_strong_coefficients_under_a_horseshoe_stay_as_they_are(kind, rng):
     signal = X[:, :2] @ [3.0, -2.0]
     y = signal + rng.logistic(size=300)
     regressor = kind is BayesianLinearRegression
-    model = kind(prior="horseshoe", random_state=0).fit(X, y if regressor else (y > 0).astype(int))
-    posterior = model.posterior_
+    engine = MCMC(n_draws=1200, max_draws=1200)
+    model = kind(engine, prior="horseshoe", random_state=0)
+    posterior = model.fit(X, y if regressor else (y > 0).astype(int)).posterior_
     assert posterior.diagnostics["rhat"].max() < 1.05
     assert posterior.diagnostics["ess"].min() > 200
     assert_allclose(np.ravel(model.coef_)[:2], [3.0, -2.0], atol=1.0)
@@ -440,7 +441,8 @@ def horseshoe_quantiles():
     gold = np.load(DATA / "horseshoe_linear.npz")
     found = {}
     for name, X, y, n_relevant in (("gold", gold["X"], gold["y"], 3), ("few rows", *few_rows(), 1)):
-        model = BayesianLinearRegression(MCMC(), prior=Horseshoe(n_relevant), random_state=5)
+        engine = MCMC(n_draws=1200, max_draws=1200, max_mcse=0.1, max_rhat=1.05)
+        model = BayesianLinearRegression(engine, prior=Horseshoe(n_relevant), random_state=5)
         posterior = model.fit(X, y).posterior_
         found[name] = X, y, model.prior, posterior.quantile([0.05, 0.5, 0.95]), posterior.std()
     return found

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import sqrtm
 from scipy.stats import chisquare, kstest, multivariate_normal
 
-from densities import gaussian
+from densities import gaussian, standard_normal
 from skstein import LogDensity
 from skstein.diagnostics import ess, split_rhat
 from skstein.samplers import HMC, MALA, MAMS, RWM, SAMPLERS, SGLD, Chains
@@ -19,10 +19,6 @@ METROPOLIS = [HMC(), MALA(), MAMS(), RWM()]
 every_metropolis = pytest.mark.parametrize("sampler", METROPOLIS, ids=lambda s: type(s).__name__)
 
 FACTOR = np.array([[2.0, 0.0, 0.0], [-1.5, 0.5, 0.0], [30.0, 10.0, 10.0]])
-
-
-def standard_normal(dim):
-    return LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=dim)
 
 
 def skewed(dim):

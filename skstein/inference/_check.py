@@ -184,14 +184,12 @@ class StartDraws:
     target : Transformed
         In the engine's coordinates.
     rng : numpy.random.Generator
-    m : int, default=None
-        Number of draws: by default 1000, or 4000 where they are compared and rows are few, and
-        fewer on very many rows.
 
     Attributes
     ----------
     draws : ndarray of shape (m, dim)
-        In the coordinates of the target inside.
+        In the coordinates of the target inside: 1000, or 4000 where they are compared and rows are
+        few, and fewer on very many rows.
     weights : ndarray of shape (m,)
         Normalised, for expectations under the target.
     mismatch : float
@@ -203,11 +201,10 @@ class StartDraws:
         Effective share of the draws, per coordinate: the root of order ``dim``.
     """
 
-    def __init__(self, target, rng, m=None):
+    def __init__(self, target, rng):
         dim = target.dim
-        if m is None:
-            many = dim <= _COMPARED_UP_TO and (target.n_rows or 0) <= _CHEAP_UP_TO
-            m = 4 * MAX_PARTICLES if many else affordable_particles(target)
+        many = dim <= _COMPARED_UP_TO and (target.n_rows or 0) <= _CHEAP_UP_TO
+        m = 4 * MAX_PARTICLES if many else affordable_particles(target)
         n_normal = m // 2 if dim <= _COMPARED_UP_TO else m
         z = rng.standard_normal((m, dim))
         z[n_normal:] = rng.standard_cauchy((m - n_normal, dim))

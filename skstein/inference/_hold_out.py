@@ -19,7 +19,7 @@ class HeldOut:
     mask: np.ndarray
 
 
-def hold_out(target, fraction, rng, state=None):
+def hold_out(target, fraction, rng, state):
     """Split off rows to validate on.
 
     Returns

@@ -138,7 +138,7 @@ def infer(target, inference="mcmc", *, init=None, random_state=None, n_jobs=None
 
 
 def run_engine(
-    target, engine: Engine, *, init=None, random_state=None, n_jobs=None, callback=None
+    target, engine: Engine, *, init, random_state, n_jobs, callback
 ) -> ParticlePosterior:
     """As `infer`, with the caller's own engine: what the run sets on it stays there."""
     progress = Progress(engine, callback)
@@ -262,7 +262,7 @@ def update(posterior, target, inference="pmd", *, n_jobs=None):
     return run_update(posterior, target, resolve_engine(inference), n_jobs=n_jobs)
 
 
-def run_update(posterior, target, engine: Engine, *, n_jobs=None) -> ParticlePosterior:
+def run_update(posterior, target, engine: Engine, *, n_jobs) -> ParticlePosterior:
     """As `update`, with the caller's own engine."""
     name = engine.name
     if engine.update is None:

@@ -124,7 +124,7 @@ def following_noise(target, particles):
     )
 
 
-def without_failures(target, posterior, weighted=False):
+def without_failures(target, posterior, weighted):
     """Drop particles that explain the rows far worse than a constant does.
 
     One of them is enough to spoil a mean. If particles are ``weighted``, engines have checks of

@@ -366,10 +366,10 @@ def _missing(values):
 
 def _comparable(values, name):
     """Labels as an array that can be sorted: numbers or text."""
-    if values.dtype.kind != "O" or not len(values):
-        return values if values.dtype.kind != "O" else values.astype(str)
+    if values.dtype.kind != "O":
+        return values
     text = {isinstance(value, str) for value in values}
-    if text == {True}:
+    if text <= {True}:
         return values.astype(str)
     with np.errstate(all="ignore"):
         try:

@@ -43,13 +43,11 @@ class StudentT(LocationScale):
     def __init__(self, noise_prior=None, df=None):
         self.df, self.given_df = df, 0.0 if df is None else float(df)
         self.noise_prior = HalfStudentT() if noise_prior is None else noise_prior
-        self.shape_prior = LogGamma(2.0, 0.1) if df is None else None
+        self.extra, self.extra_prior = ("log_sigma2",), self.noise_prior
         if df is None:
             self.extra = ("log_sigma2", "log_df_above_2")
+            self.shape_prior = LogGamma(2.0, 0.1)
             self.extra_prior = JointPrior(self.noise_prior, self.shape_prior)
-        else:
-            self.extra = ("log_sigma2",)
-            self.extra_prior = self.noise_prior
 
     def _df(self, eta):
         return LEAST_DF + np.exp(eta[2]) if self.df is None else self.df

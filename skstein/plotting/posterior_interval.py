@@ -146,39 +146,19 @@ class PosteriorIntervalDisplay:
         posterior = named_posterior(estimator, features)
         order = None
         if grouping is not None:
-            if not hasattr(estimator, "random_effects_"):
-                raise ValueError(f"grouping={grouping!r} is for a fit with random_effects.")
-            values, features = estimator._effects.drawn(posterior.particles, grouping, term)
-            groups = [str(c) for c in estimator.classes_] if values.shape[1] > 1 else None
+            values, features, groups, xlabel = _effects(estimator, posterior, grouping, term)
             order = np.argsort(np.tensordot(posterior.weights, values[:, 0], axes=1)).tolist()
-            unit = "" if term == "intercept" else f" per unit of {term}"
-            xlabel = f"effect of {grouping} ({estimator._outcome.predictor}{unit})"
-        elif not hasattr(estimator, "coef_"):
-            if standardized:
-                raise ValueError(
-                    "standardized=True is for the coefficients of linear models, "
-                    f"{type(estimator).__name__} has none."
-                )
+        elif hasattr(estimator, "coef_"):
+            features = estimator._features(estimator._scaling, features)
+            values, groups, xlabel = _coefficients(estimator, posterior, standardized)
+        elif standardized:
+            raise ValueError(
+                "standardized=True is for the coefficients of linear models, "
+                f"{type(estimator).__name__} has none."
+            )
+        else:
             values, features, groups = posterior.particles[:, None], posterior.names, None
             xlabel = "value"
-        else:
-            _, values = estimator._unpack(posterior.particles)
-            features = estimator._features(estimator._scaling, features)
-            labels = estimator._outcome.predictor_names
-            if labels is None and values.shape[1] > 1:
-                labels = estimator.classes_
-            groups = None if labels is None else [str(label) for label in labels]
-            outcome, scale = estimator._outcome.predictor, estimator._scaling.scale
-            standardized = scale is not None if standardized is None else standardized
-            unit = "standard deviation" if standardized else "unit"
-            xlabel = f"coefficient ({outcome} per {unit} of the feature)"
-            if standardized:
-                if scale is None:
-                    raise ValueError(
-                        "standardized=True needs the scales of the features, which a fit with "
-                        "standardize=False does not keep; standardise X before the fit instead."
-                    )
-                values = values * scale
         chosen = order if names is None and order is not None else positions(names, features)
         if top is not None:
             mean = np.tensordot(posterior.weights, values, axes=1)
@@ -249,3 +229,35 @@ class PosteriorIntervalDisplay:
         if self.groups is not None or name is not None:
             self.ax_.legend(frameon=False, fontsize="small")
         return self
+
+
+def _effects(estimator, posterior, grouping, term):
+    """Random effects (m, n_outputs, n_groups), their groups, names of the outputs, and a label."""
+    if not hasattr(estimator, "random_effects_"):
+        raise ValueError(f"grouping={grouping!r} is for a fit with random_effects.")
+    values, groups = estimator._effects.drawn(posterior.particles, grouping, term)
+    outputs = [str(c) for c in estimator.classes_] if values.shape[1] > 1 else None
+    unit = "" if term == "intercept" else f" per unit of {term}"
+    return values, groups, outputs, f"effect of {grouping} ({estimator._outcome.predictor}{unit})"
+
+
+def _coefficients(estimator, posterior, standardized):
+    """Coefficients (m, n_outputs, n_features), names of the outputs, and a label."""
+    _, values = estimator._unpack(posterior.particles)
+    labels = estimator._outcome.predictor_names
+    if labels is None and values.shape[1] > 1:
+        labels = estimator.classes_
+    outputs = None if labels is None else [str(label) for label in labels]
+    scale, unit = estimator._scaling.scale, "unit"
+    if standardized and scale is None:
+        raise ValueError(
+            "standardized=True needs the scales of the features, which a fit with "
+            "standardize=False does not keep; standardise X before the fit instead."
+        )
+    if standardized or (standardized is None and scale is not None):
+        values, unit = values * scale, "standard deviation"
+    return (
+        values,
+        outputs,
+        f"coefficient ({estimator._outcome.predictor} per {unit} of the feature)",
+    )

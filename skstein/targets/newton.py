@@ -152,23 +152,12 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
             converged = True
             break
         before = 0.0 if damping else decrement
-        # Within rounding of the mode the value no longer tells a good step from a bad one.
-        slack = 1e-9 + 1e-12 * abs(value)
-        size = 1.0
-        while size > 1e-10:
-            candidate = theta + size * step
-            new_value, new_score = (
-                part[0] for part in target.log_density_and_score(candidate[None])
-            )
-            good = np.isfinite(new_value) and np.isfinite(new_score).all()
-            if good and new_value > value + 1e-4 * size * decrement - slack:
-                break
-            size *= 0.5
-        else:
+        found = _uphill(target, theta, step, value, decrement)
+        if found is None:
             break
-        stalled = np.array_equal(candidate, theta)
-        theta, value, score, fresh = candidate, new_value, new_score, stalled
-        if stalled:
+        fresh = np.array_equal(found[0], theta)
+        theta, value, score = found
+        if fresh:  # the step is lost to rounding
             break
     if not fresh:
         hessian = hessian_of(target, theta)
@@ -177,6 +166,23 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
     factors = getattr(target, "factors", ())
     kept = within_factors(hessian, factors) if len(factors) > 1 else hessian
     return Laplace(theta, hessian, gaussian_bijection(theta, kept), n_iter, converged)
+
+
+def _uphill(target, theta, step, value, decrement):
+    """The first point of the step, or of its halves, that is high enough; its value and score.
+
+    None where none is.
+    """
+    # Within rounding of the mode the value no longer tells a good step from a bad one.
+    slack, size = 1e-9 + 1e-12 * abs(value), 1.0
+    while size > 1e-10:
+        candidate = theta + size * step
+        there, score = (part[0] for part in target.log_density_and_score(candidate[None]))
+        finite = np.isfinite(there) and np.isfinite(score).all()
+        if finite and there > value + 1e-4 * size * decrement - slack:
+            return candidate, there, score
+        size *= 0.5
+    return None
 
 
 def _first_guess(target):

@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from skstein import BayesianLinearRegression, BayesianLogisticRegression, LogDensity, infer
+from densities import standard_normal
+from skstein import BayesianLinearRegression, BayesianLogisticRegression, infer
 from skstein.inference import ENGINES, FWSS, PMD, PMFVB, SVGD, KSDThinnedMCMC
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -45,7 +46,7 @@ def test_chains_in_two_fits_are_the_chains_of_one(data):
 
 @quiet
 def test_an_earlier_posterior_is_left_as_it_was():
-    target = LogDensity(lambda t: -0.5 * (t**2).sum(1), score=lambda t: -t, dim=2)
+    target = standard_normal()
     engine = KSDThinnedMCMC(n_draws=50, max_draws=50)
     first = infer(target, engine, random_state=0)
     particles = first.particles.copy()
@@ -186,7 +187,7 @@ def test_regression_goes_on_in_units_of_the_outcome(rng):
 
 def test_particles_that_repel_start_apart():
     """One starting point for many particles: the others start elsewhere, not on top of it."""
-    target = LogDensity(lambda t: -0.5 * (t**2).sum(1), score=lambda t: -t, dim=2)
+    target = standard_normal()
     posterior = infer(target, SVGD(50), init=[[0.0, 0.0]], random_state=0)
     assert len(np.unique(posterior.particles.round(6), axis=0)) == 50
     assert_allclose(posterior.std(), 1.0, atol=0.15)

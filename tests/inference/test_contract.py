@@ -414,36 +414,28 @@ def run_and_listen(target, engine, seed):
     return posterior, any(issubclass(w.category, ConvergenceWarning) for w in caught)
 
 
-@every_engine
-def test_a_score_that_diverges_is_never_passed_over(engine, seed):
-    """An infinite score beyond 1.5 standard deviations."""
-
-    def score(t):
-        return np.where(np.abs(t) > 1.5, np.copysign(np.inf, -t), -t)
-
-    target = LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=score, dim=2)
-    posterior, warned = run_and_listen(target, engine, seed)
-    if posterior is not None:
-        assert warned
-        assert np.isfinite(posterior.particles).all()
+def infinite_beyond(t):
+    return np.where(np.abs(t) > 1.5, np.copysign(np.inf, -t), -t)
 
 
-@every_engine
-def test_a_density_without_a_maximum_is_never_passed_over(engine, seed):
-    target = LogDensity(
+HOPELESS = {
+    "a score that diverges": LogDensity(
+        lambda t: -0.5 * (t**2).sum(axis=1), score=infinite_beyond, dim=2
+    ),
+    "no maximum": LogDensity(
         lambda t: 0.5 * (t**2).sum(axis=1), score=lambda t: t, dim=2, initial=[1.0, 1.0]
-    )
-    posterior, warned = run_and_listen(target, engine, seed)
-    if posterior is not None:
-        assert warned
-        assert np.isfinite(posterior.particles).all()
+    ),
+    "flat": LogDensity(lambda t: np.zeros(len(t)), score=np.zeros_like, dim=2),
+}
 
 
 @every_engine
-def test_a_flat_density_is_never_passed_over(engine, seed):
-    target = LogDensity(lambda t: np.zeros(len(t)), score=np.zeros_like, dim=2)
-    posterior, warned = run_and_listen(target, engine, seed)
-    assert posterior is None or warned
+@pytest.mark.parametrize("density", HOPELESS)
+def test_a_hopeless_density_is_never_passed_over(density, engine, seed):
+    posterior, warned = run_and_listen(HOPELESS[density], engine, seed)
+    if posterior is not None:
+        assert warned
+        assert np.isfinite(posterior.particles).all()
 
 
 @every_engine

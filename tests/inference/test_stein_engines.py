@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import digamma, polygamma
 from sklearn.exceptions import ConvergenceWarning
 
-from densities import gaussian
+from densities import gaussian, standard_normal
 from skstein import LogDensity, infer
 from skstein.inference import FWSS, SVGD, LazyFWSS, SteinPoints
 from skstein.inference._adam import Adam
@@ -60,7 +60,7 @@ def test_a_start_that_is_off_is_repaired(engine, rng, seed):
 @pytest.mark.parametrize("kernel", [None, RBF() + Linear(), IMQ() + Linear(), RBF("median")])
 def test_particles_beat_independent_draws_in_discrepancy(engine, kernel, rng, seed):
     """Whatever the kernel that moved them, measured by the same other one."""
-    target = LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=3)
+    target = standard_normal(3)
     posterior = infer(target, engine(n_particles=100, kernel=kernel), random_state=seed)
     for _ in range(5):
         independent = rng.normal(size=(100, 3))
@@ -72,7 +72,7 @@ def test_automatic_numbers_of_particles(engine, rng, seed):
     few = {SVGD: {"max_iter": 1}, FWSS: {"max_iter_oracle": 1, "n_sweeps": 0}}[engine]
     least = {SVGD: 200, FWSS: 150}[engine]
     for dim, expected in ((2, least), (120, 240)):
-        target = LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=dim)
+        target = standard_normal(dim)
         posterior = infer(target, engine(**few), init=rng.normal(size=(500, dim)))
         assert len(posterior) == expected
 
@@ -155,7 +155,7 @@ def test_svgd_has_the_skewness_of_the_target_where_moments_are_matched(n_steps, 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_two_stein_particles_repel_each_other(seed):
     """Started together they part: as printed in the paper, with the other sign, they would not."""
-    target = LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=1)
+    target = standard_normal(1)
     start = np.array([[0.5], [0.51]])
     for engine in (SVGD(2, max_iter=300), FWSS(2, max_iter_oracle=200)):
         posterior = infer(target, engine, init=start, random_state=seed)
@@ -354,7 +354,7 @@ def test_the_store_of_lazy_fwss_starts_with_the_moments_of_the_gaussian(rng):
 @pytest.mark.parametrize("candidates", ["chain", "gaussian", "nelder-mead"])
 @pytest.mark.parametrize("selection", ["greedy", "herding"])
 def test_stein_points_beat_independent_draws(candidates, selection, rng, seed):
-    target = LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=2)
+    target = standard_normal()
     engine = SteinPoints(40, candidates=candidates, selection=selection)
     posterior = infer(target, engine, random_state=seed)
     independent = [ksd(x, -x) for x in rng.normal(size=(20, 40, 2))]
@@ -369,7 +369,7 @@ def test_stein_points_beat_independent_draws(candidates, selection, rng, seed):
 @pytest.mark.parametrize("dim", [2, 20])
 def test_stein_points_of_a_chain_have_its_moments(dim, seed):
     """Of a normal density exactly; points of the least discrepancy are narrower."""
-    target = LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=dim)
+    target = standard_normal(dim)
     posterior = infer(target, "stein-points", random_state=seed)
     assert_allclose(posterior.mean(), 0.0, atol=1e-6)
     assert_allclose(posterior.cov(), np.eye(dim), atol=1e-6)
@@ -377,7 +377,7 @@ def test_stein_points_of_a_chain_have_its_moments(dim, seed):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_first_stein_point_is_the_candidate_nearest_to_the_mode(seed):
-    target = LogDensity(lambda t: -0.5 * (t**2).sum(axis=1), score=lambda t: -t, dim=2)
+    target = standard_normal()
     engine = SteinPoints(2, candidates="gaussian", n_candidates=500)
     first = infer(target, engine, random_state=seed).particles[0]
     # k0(x, x) / 2 = (|s|^2 + d / l^2) / 2 is least at the mode.
