@@ -19,9 +19,7 @@ from .inference_data import to_arviz as to_arviz
 from .linear_model import BayesianGammaRegression as BayesianGammaRegression
 from .linear_model import BayesianLinearRegression as BayesianLinearRegression
 from .linear_model import BayesianLogisticRegression as BayesianLogisticRegression
-from .linear_model import (
-    BayesianNegativeBinomialRegression as BayesianNegativeBinomialRegression,
-)
+from .linear_model import BayesianNegativeBinomialRegression as BayesianNegativeBinomialRegression
 from .linear_model import BayesianOrdinalRegression as BayesianOrdinalRegression
 from .linear_model import BayesianPoissonRegression as BayesianPoissonRegression
 from .linear_model import BayesianProbitRegression as BayesianProbitRegression

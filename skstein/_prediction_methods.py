@@ -22,13 +22,7 @@ from . import shards
 from ._blocks import row_blocks
 from ._parallel import one_thread
 from ._random import as_generator
-from ._validation import (
-    about,
-    check_fractions,
-    check_sample_weight,
-    interval_ends,
-    refuse_dask,
-)
+from ._validation import about, check_fractions, check_sample_weight, interval_ends, refuse_dask
 
 
 def by_block(method):
@@ -331,8 +325,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         -------
         y : ndarray of shape (n_samples,)
         """
-        codes = np.argmax(self.predict_log_proba(X), axis=1)
-        return self.classes_[codes]
+        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
 
     def _observed(self, y):
         """Positions of the classes of ``y``."""

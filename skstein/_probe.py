@@ -42,8 +42,7 @@ class Probe:
 
     def pushed(self, bijection):
         """The same density in the coordinates ``bijection.forward(points)``."""
-        values = self.values - bijection.log_det(self.points)
-        return Probe(bijection.forward(self.points), values)
+        return Probe(bijection.forward(self.points), self.values - bijection.log_det(self.points))
 
     def pulled(self, bijection):
         """The same density before ``bijection``; the inverse of `pushed`."""

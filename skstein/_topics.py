@@ -114,8 +114,7 @@ class TopicParticles:
 
     def _over_pieces(self, function, topics, blocks, rng, map_pieces, *arguments):
         """What ``function`` gives for each particle and block of documents, which have seeds."""
-        n = blocks[-1].rows.stop
-        seeds = rng.integers(0, 2**64, size=(len(topics), n), dtype=np.uint64)
+        seeds = rng.integers(0, 2**64, size=(len(topics), blocks[-1].rows.stop), dtype=np.uint64)
         pieces = [
             (topics[i], block, seeds[i, block.rows]) for i in range(len(topics)) for block in blocks
         ]

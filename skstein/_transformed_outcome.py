@@ -50,8 +50,7 @@ _NEGLIGIBLE = 1e-3
 def transformed(prediction, transformer):
     """The predictive of ``transformer.inverse_transform`` of the outcome."""
     if isinstance(prediction, TransformedOutcome):
-        transformers = (*prediction.transformers, transformer)
-        return TransformedOutcome(prediction.direct, transformers)
+        return TransformedOutcome(prediction.direct, (*prediction.transformers, transformer))
     if not prediction.outcome.location_scale:
         raise TypeError(
             "only the outcome of a skstein regressor that can be any number is transformed; "

@@ -35,12 +35,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._columns import location_and_scale
 from ._estimator import BayesianEstimator
-from ._inducing import (
-    JITTER,
-    InducingPosterior,
-    SplitKernel,
-    log_marginal_likelihood,
-)
+from ._inducing import JITTER, InducingPosterior, SplitKernel, log_marginal_likelihood
 from ._inducing_mixture import InducingMixture, normal_draws
 from ._parallel import make_map, one_thread
 from ._prediction_methods import BayesianRegressorMixin
@@ -362,8 +357,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         n, batch = len(X), min(self.batch_size or len(X), len(X))
         n_steps = self.max_iter * -(-n // batch)
         split, map = SplitKernel(self.kernel_), make_map(self.n_jobs)
-        start = partial(InducingPosterior.prior, split, n_targets=y.shape[1])
-        particles = map(start, inputs)
+        particles = map(partial(InducingPosterior.prior, split, n_targets=y.shape[1]), inputs)
         state = WeightedParticles(inputs.reshape(len(inputs), -1), np.zeros(len(inputs)), False)
         power, visited, t = 0.0, 0, 0
         names = [

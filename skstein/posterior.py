@@ -266,8 +266,7 @@ class ParticlePosterior:
         if not 1 <= n_particles <= len(self):
             raise ValueError(f"n_particles must lie in 1..{len(self)}, got {n_particles}.")
         chosen = systematic(self.weights, n_particles)
-        equal = np.full(n_particles, 1.0 / n_particles)
-        return self._some(chosen, weights=equal, state=None)
+        return self._some(chosen, weights=np.full(n_particles, 1.0 / n_particles), state=None)
 
     def ksd(self, kernel=None) -> float:
         """Kernel Stein discrepancy between the particles and the target, in whitened coordinates.

@@ -15,11 +15,7 @@ import pytest
 from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skstein import (
-    BayesianLinearRegression,
-    BayesianLogisticRegression,
-    BayesianPoissonRegression,
-)
+from skstein import BayesianLinearRegression, BayesianLogisticRegression, BayesianPoissonRegression
 from skstein.inference import FWSS, MCMC, SVGD
 from skstein.shards import Chunks
 
@@ -28,8 +24,7 @@ da = pytest.importorskip("dask.array", reason="the extra `dask` is not installed
 dd = pytest.importorskip("dask.dataframe", reason="the extra `dask` is not installed")
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning",
-    "ignore:Detected different `run_spec`",
+    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Detected different `run_spec`"
 )
 
 N = 400

@@ -518,12 +518,7 @@ def test_lines_of_progress(
     verbose, evaluate_every, n_lines, n_perplexities, capsys, blocks_of_words
 ):
     LatentDirichletAllocation(
-        3,
-        max_iter=3,
-        verbose=verbose,
-        evaluate_every=evaluate_every,
-        perp_tol=0.0,
-        random_state=0,
+        3, max_iter=3, verbose=verbose, evaluate_every=evaluate_every, perp_tol=0.0, random_state=0
     ).fit(blocks_of_words)
     told = capsys.readouterr().out
     assert told.count("\n") == n_lines

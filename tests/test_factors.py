@@ -334,20 +334,14 @@ def test_classifiers_with_a_factor_for_the_variances(Classifier, n_classes, rng,
 def test_a_factorized_fit_can_be_gone_on_from(rng):
     X, y = data(rng)
     model = BayesianLogisticRegression(
-        "pmfvb",
-        prior=PRIORS[0],
-        factorized=True,
-        warm_start=True,
-        random_state=0,
+        "pmfvb", prior=PRIORS[0], factorized=True, warm_start=True, random_state=0
     )
     first = model.fit(X, y > 0).coef_
     assert_allclose(model.fit(X, y > 0).coef_, first, atol=model.coef_std_.max())
 
 
 @pytest.mark.parametrize(
-    "params",
-    [{"inference": "mcmc"}, {"inference": PMFVB(blocks=2)}],
-    ids=["engine", "blocks"],
+    "params", [{"inference": "mcmc"}, {"inference": PMFVB(blocks=2)}], ids=["engine", "blocks"]
 )
 def test_factors_need_an_engine_that_keeps_them_apart(params, rng):
     X, y = data(rng)

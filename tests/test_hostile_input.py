@@ -29,14 +29,7 @@ from skstein import (
     check_target,
     infer,
 )
-from skstein.inference import (
-    PMD,
-    PMFVB,
-    SVGD,
-    KSDThinnedMCMC,
-    LaplaceDraws,
-    LazyFWSS,
-)
+from skstein.inference import PMD, PMFVB, SVGD, KSDThinnedMCMC, LaplaceDraws, LazyFWSS
 from skstein.priors import PRIORS as PRIOR_NAMES
 from skstein.priors import AdaptiveRidge, HierarchicalNormal, Horseshoe, Laplace, Normal, StudentT
 from skstein.targets import LogisticTarget, SoftmaxTarget

@@ -430,10 +430,7 @@ def test_posterior_of_the_coefficients_against_quadrature(noise_shape, seed):
             - 0.5 * np.linalg.slogdet(precision)[1]
         )
         # Densities of log sigma^2.
-        log_prior = {
-            None: 0.5 * np.log(s2) - 2.0 * np.log1p(s2 / 3.0),
-            1.0: -np.log(s2) - 1.0 / s2,
-        }
+        log_prior = {None: 0.5 * np.log(s2) - 2.0 * np.log1p(s2 / 3.0), 1.0: -np.log(s2) - 1.0 / s2}
         log_weights.append(log_evidence + log_prior[noise_shape])
     weights = np.exp(log_weights - logsumexp(log_weights))
     means, covariances = np.array(means), np.array(covariances)

@@ -32,11 +32,7 @@ from skstein.inference import ENGINES
 from skstein.metrics import crps_scorer
 from skstein.outcomes import Gamma, NegativeBinomial, Poisson
 from skstein.outcomes.log_link import binet
-from skstein.plotting import (
-    PosteriorIntervalDisplay,
-    PredictiveIntervalDisplay,
-    UncertaintyDisplay,
-)
+from skstein.plotting import PosteriorIntervalDisplay, PredictiveIntervalDisplay, UncertaintyDisplay
 from skstein.targets import RegressionTarget
 
 OUTCOMES = {

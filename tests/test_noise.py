@@ -163,10 +163,7 @@ def errors(reg, found):
         ("stackloss", "student_t", "student-t"),
         pytest.param("airfoil", "normal", "heteroscedastic", marks=pytest.mark.slow),
         pytest.param(
-            "airfoil",
-            "student_t",
-            HeteroscedasticNoise(df="estimate"),
-            marks=pytest.mark.slow,
+            "airfoil", "student_t", HeteroscedasticNoise(df="estimate"), marks=pytest.mark.slow
         ),
         pytest.param("radon", "student_t", "student-t", marks=pytest.mark.slow),
     ],

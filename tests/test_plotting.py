@@ -387,11 +387,7 @@ def test_the_reference_is_taken_in_white_coordinates(rng):
     history = {"ksd": np.array([0.3, 0.2])}
     plain = ParticlePosterior(z, scores=-z, history=history, n_iter=2)
     pushed = ParticlePosterior(
-        bent.forward(z),
-        scores=bent.push_score(z, -z),
-        history=history,
-        n_iter=2,
-        whitening=bent,
+        bent.forward(z), scores=bent.push_score(z, -z), history=history, n_iter=2, whitening=bent
     )
     expected = KSDPathDisplay.from_posterior(plain).reference
     assert_allclose(KSDPathDisplay.from_posterior(pushed).reference, expected)

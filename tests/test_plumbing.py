@@ -176,8 +176,7 @@ def test_set_output_passes_names_to_the_posterior(output, model, data):
     assert {"kind_b", *list(X.columns)[:3]} <= names
     assert_array_equal(pipeline[-1].feature_names_in_, ["kind_b", *list(X.columns)[:3]])
     assert_allclose(
-        predictive(pipeline, X).mean(),
-        predicted(pipeline[-1], pipeline[:-1].transform(X)),
+        predictive(pipeline, X).mean(), predicted(pipeline[-1], pipeline[:-1].transform(X))
     )
 
 

@@ -370,11 +370,7 @@ def test_a_metric_is_the_geometric_mean_of_the_two_covariances(rng):
     scores = (
         rng.standard_t(8, size=(100_000, 3))
         @ np.linalg.inv(FACTOR)
-        @ [
-            [1, 0.5, 0],
-            [0, 1, -0.4],
-            [0, 0, 2],
-        ]
+        @ [[1, 0.5, 0], [0, 1, -0.4], [0, 0, 2]]
     )
     covariance, information = np.cov(states.T), np.cov(scores.T)
     root = sqrtm(covariance)

@@ -12,11 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 import small
-from skstein import (
-    BayesianLinearRegression,
-    BayesianLogisticRegression,
-    BayesianProbitRegression,
-)
+from skstein import BayesianLinearRegression, BayesianLogisticRegression, BayesianProbitRegression
 from skstein._columns import location_and_scale
 from skstein.inference import SVGD, LaplaceDraws
 from skstein.priors import Normal

@@ -216,8 +216,7 @@ class StartDraws:
         share = n_normal / m
         with np.errstate(divide="ignore"):
             log_mixture = np.logaddexp(np.log(share), np.log1p(-share) + _log_cauchy_over_normal(z))
-        log_weights = log_ratio - log_mixture
-        self.weights = softmax(log_weights)
+        self.weights = softmax(log_ratio - log_mixture)
         self.efficiency = (1.0 / np.sum(self.weights**2) / m) ** (1.0 / dim)
         low, high = np.quantile(log_ratio[:n_normal], [0.25, 0.75])
         self.mismatch = (high - low) / 1.349 / np.sqrt(dim) if np.isfinite(low) else np.inf

@@ -143,8 +143,7 @@ class Oracle:
                 if own:
                     point = y.copy()
                     point[:, block] = part
-                    score = self._score(point, rng)
-                    direction += own * kernel.self_term(point, score)[:, block]
+                    direction += own * kernel.self_term(point, self._score(point, rng))[:, block]
                 return direction
 
             return ascent.advance(field, y[:, block], _ROUND), ascent, rng

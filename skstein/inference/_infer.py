@@ -328,8 +328,7 @@ def _wrap(target, engine: Engine, frame) -> tuple[Bijection | None, WorkingTarge
     if engine.batch_size is not None and engine.subsampling == "control-variate":
         if frame is None:
             raise ValueError("batch_size needs the mode of the density, which was not found.")
-        lost = engine.lost_beside_walls and len(frame.one_sided)
-        if lost and engine.batch_size < target.n_rows:
+        if engine.lost_beside_walls and len(frame.one_sided) and engine.batch_size < target.n_rows:
             names = ", ".join(np.array(target.names)[frame.one_sided])
             raise ValueError(
                 f"batch_size does not work with {engine.name} where the posterior is one-sided, as "

@@ -30,8 +30,7 @@ def _chains(engine, n_networks, thinning, **options):
 
 def _thinned_chains(n_networks, thinning):
     # No chain sees enough of the posterior for Stein's identity to hold of it.
-    thinner = OnlineKSDThinner(spread=0)
-    return _chains(KSDThinnedMCMC, n_networks, thinning, thinner=thinner)
+    return _chains(KSDThinnedMCMC, n_networks, thinning, thinner=OnlineKSDThinner(spread=0))
 
 
 def _svgd(n_networks):

@@ -232,5 +232,4 @@ def _normal_draws(mean, factor, theta, weights, n_draws, rng):
     """Draws of a normal, in pairs about its mean; as of `grouped_draws`."""
     half = rng.standard_normal((-(-n_draws // 2), len(mean)))
     draws = np.concatenate([half, -half])[:n_draws]
-    density = KernelDensity([(np.zeros(1), mean[None], factor)])
-    return mean + draws @ factor.T, density
+    return mean + draws @ factor.T, KernelDensity([(np.zeros(1), mean[None], factor)])

@@ -153,8 +153,7 @@ def follow_tails(target, frame, calibrated):
         return frame, None
     draws = _chains(working, start, _N_WARMUP[0], _N_DRAWS[0], rng)
     funnel, last = fit_funnel(np.concatenate(draws)), draws[:, -1]
-    mapped = Transformed(working, funnel)
-    pilot = _pilot(mapped, funnel.inverse(last), rng)
+    pilot = _pilot(Transformed(working, funnel), funnel.inverse(last), rng)
     bijection, there = frame.bijection, funnel.forward(pilot.draws)
     for layer in range(_MOST_MAPS):
         funnel = fit_funnel(there)

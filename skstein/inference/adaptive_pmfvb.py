@@ -98,13 +98,7 @@ class AdaptivePMFVB(Engine):
         "batch_size": BATCH_SIZE,
         "preconditioned": ["boolean"],
     }
-    requires = (
-        "expected_precision",
-        "sample_initial",
-        "scales",
-        "squared_errors",
-        "weight_score",
-    )
+    requires = ("expected_precision", "sample_initial", "scales", "squared_errors", "weight_score")
     gaussian = False
     subsampling = "plain"
 

@@ -262,8 +262,7 @@ def in_chunks(map, function, theta, n_rows):
     work = theta.size * (n_rows or 1)
     if work < _WORTH_A_DISPATCH or len(theta) < 64 or getattr(map, "whole", False):
         return function(theta)
-    pieces = np.array_split(theta, 4)
-    results = list(map(function, pieces))
+    results = list(map(function, np.array_split(theta, 4)))
     if isinstance(results[0], tuple):
         return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
     return np.concatenate(results)

@@ -157,8 +157,7 @@ class Ensemble(Engine):
 
         def survivors():
             particles = np.stack([target.trained(state, early) for state in states])
-            dead = target.dead(particles)
-            return Survivors(target, states, particles, dead, self.learning_rate)
+            return Survivors(target, states, particles, target.dead(particles), self.learning_rate)
 
         def make_posterior():
             kept = survivors()

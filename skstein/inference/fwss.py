@@ -154,8 +154,7 @@ class FWSS(Engine):
         return True
 
     def n_rounds(self, target):
-        n = automatic(self.n_particles, target.dim)
-        return n * (1 + self.n_sweeps)
+        return automatic(self.n_particles, target.dim) * (1 + self.n_sweeps)
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         n, kept = automatic(self.n_particles, target.dim), 0

@@ -53,10 +53,7 @@ class KSDThinnedMCMC(MCMC):
     >>> model = BayesianLogisticRegression(inference=KSDThinnedMCMC(n_draws=2000))
     """
 
-    _parameter_constraints = {
-        **MCMC._parameter_constraints,
-        "thinner": [None, OnlineKSDThinner],
-    }
+    _parameter_constraints = {**MCMC._parameter_constraints, "thinner": [None, OnlineKSDThinner]}
 
     _: KW_ONLY
     thinner: Any = None

@@ -329,8 +329,7 @@ class MCMC(Engine):
     def _diagnosed(self, state, error):
         """R-hat, effective sample size and Monte-Carlo error by coordinate; the problems."""
         if state.n_draws < ENOUGH_DRAWS:
-            problem = f"stopped after {state.n_draws} draws of each chain, too few to judge"
-            return {}, [problem]
+            return {}, [f"stopped after {state.n_draws} draws of each chain, too few to judge"]
         if error is None:
             return {}, []
         draws, _ = state.chained()

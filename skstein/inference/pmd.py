@@ -234,8 +234,7 @@ class PMD(Engine):
             if n_moves:  # which have moved the particles to the posterior
                 state.log_q = value
         known = target.bijection, rng, n_seen, t, power, history, problems, prior
-        stream = Stream((state,), *known)
-        return stream.posterior(memory=memory)
+        return Stream((state,), *known).posterior(memory=memory)
 
     def _finish(self, state, log_posterior, strategy, n_moves, rng, problems):
         """Remove the bias that is left, with all rows; ``problems`` are added to.

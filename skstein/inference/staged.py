@@ -155,8 +155,7 @@ class Trained(Engine):
                 'subspace="curve", where it has a few, or another engine.'
             )
         elif self.then is not None:
-            scaled = _scaled(target)
-            engine.check(scaled if works_in_scaled_weights(engine, target) else target)
+            engine.check(_scaled(target) if works_in_scaled_weights(engine, target) else target)
 
     def n_rounds(self, target):
         rounds = [self._training.n_rounds(target)]

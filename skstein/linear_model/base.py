@@ -25,12 +25,7 @@ from .._validation import (
 )
 from .._warnings import warn
 from ..inference import ENGINES, resolve_engine
-from ..priors import (
-    DEVIATION_PRIORS,
-    PRIORS,
-    resolve_deviation_prior,
-    resolve_prior,
-)
+from ..priors import DEVIATION_PRIORS, PRIORS, resolve_deviation_prior, resolve_prior
 from ._knowledge import half_scale, informed, signs_of, with_signs
 from .offset import check_offset, offset_column, split
 from .scaling import _Scaling
@@ -370,8 +365,7 @@ class BayesianLinearModel(BayesianEstimator):
         shift, factor = np.zeros(dim), np.ones(dim)
         if self._effects is not None:
             shift, factor = self._effects.scales(dim)
-        n_features = len(self._features(scaling))
-        return scaling.to_original(self._outcome, n_features, shift, factor)
+        return scaling.to_original(self._outcome, len(self._features(scaling)), shift, factor)
 
     def _features(self, scaling, names=None):
         """Names of the features: the columns of X without an offset and groups."""

@@ -146,8 +146,7 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
         return partial(_encoded, classes, class_weight), problem
 
     def _target_options(self, scaling, sample_weight):
-        options = super()._target_options(scaling, sample_weight)
-        return {**options, "class_names": self.classes_}
+        return {**super()._target_options(scaling, sample_weight), "class_names": self.classes_}
 
 
 def _encoded(classes, class_weight, y, sample_weight):

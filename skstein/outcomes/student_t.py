@@ -100,8 +100,7 @@ class StudentT(LocationScale):
         return eta[0] + np.exp(0.5 * eta[1]) * standard
 
     def quantiles(self, eta, weights, q):
-        found = super().quantiles(_rows(eta), weights, q)
-        return found.reshape(*np.shape(eta[0])[:-1], len(q))
+        return super().quantiles(_rows(eta), weights, q).reshape(*np.shape(eta[0])[:-1], len(q))
 
     def crps(self, eta, weights, y):
         return super().crps(_rows(eta), weights, y.ravel()).reshape(y.shape)

@@ -168,8 +168,7 @@ class HistoryDisplay:
             If there are not as many axes as panels.
         """
         limits, traces = self.limits or {}, self.traces or {}
-        n_panels = len(self.history) + len(traces)
-        self.axes_, self.figure_ = stacked_axes(ax, n_panels)
+        self.axes_, self.figure_ = stacked_axes(ax, len(self.history) + len(traces))
         self.ax_ = self.axes_[0]
         panels = iter(self.axes_)
         for (key, values), panel in zip(self.history.items(), panels, strict=False):

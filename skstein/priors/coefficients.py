@@ -194,11 +194,7 @@ class StudentT(Prior):
     """
 
     precisions = "each"
-    _parameter_constraints = {
-        "df": POSITIVE,
-        "scale": [*POSITIVE, "array-like"],
-        "loc": _LOCATION,
-    }
+    _parameter_constraints = {"df": POSITIVE, "scale": [*POSITIVE, "array-like"], "loc": _LOCATION}
 
     def __init__(self, df=4.0, scale=1.0, loc=0.0):
         self.df = df

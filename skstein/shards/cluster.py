@@ -43,9 +43,8 @@ class ClusterShards(Shards):
         call = _packed((function, args))
         if len(call) * len(self) > _SENT_WITH_TASKS:  # workers then get it from each other
             call = self._client.scatter(call, hash=False)
-        calls = [call] * len(self)
         return self._client.map(
-            task, self.numbers, self._futures, self._own(each), calls, pure=False
+            task, self.numbers, self._futures, self._own(each), [call] * len(self), pure=False
         )
 
     def map(self, function, *args, each=None):

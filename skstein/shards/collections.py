@@ -191,5 +191,4 @@ def _values(function, one, rows):
 
 
 def _indexed(function, kind, one, frame):
-    values = _values(function, one, {"X": frame})
-    return kind(values, index=frame.index)
+    return kind(_values(function, one, {"X": frame}), index=frame.index)

@@ -235,11 +235,9 @@ class HyperbolicMap(Placed):
         value, slope, curve, _ = self._bent(z[:, self.selected])
 
         def pull(score):
-            own = score[:, self.selected] * slope + curve / slope
-            return replaced(score, self.selected, own)
+            return replaced(score, self.selected, score[:, self.selected] * slope + curve / slope)
 
-        theta = replaced(z, self.selected, value)
-        return theta, lambda: np.log(slope).sum(axis=1), pull
+        return replaced(z, self.selected, value), lambda: np.log(slope).sum(axis=1), pull
 
     def inverse(self, theta):
         a, b = self.a, self.b
@@ -249,8 +247,7 @@ class HyperbolicMap(Placed):
 
     def push_score(self, z, score):
         _, slope, curve, _ = self._bent(z[:, self.selected])
-        own = (score[:, self.selected] - curve / slope) / slope
-        return replaced(score, self.selected, own)
+        return replaced(score, self.selected, (score[:, self.selected] - curve / slope) / slope)
 
     def pull_hessian(self, z, score, hessian):
         _, slope, curve, third = self._bent(z[self.selected])

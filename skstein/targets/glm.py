@@ -226,8 +226,7 @@ class RegressionTarget(Aligned, SummedTarget):
         if self.fit_intercept:
             table[:, :, 0] += self.intercept_prior.score(intercepts)
         if self.outcome.extra:
-            extra = theta[:, self._n_coef :]
-            score[:, self._n_coef :] += self.outcome.extra_prior.score(extra)
+            score[:, self._n_coef :] += self.outcome.extra_prior.score(theta[:, self._n_coef :])
         return score
 
     def _prior_precision(self, theta):
@@ -333,8 +332,7 @@ class RegressionTarget(Aligned, SummedTarget):
         """Yield each block of rows with its weighted curvature, (n_heads, n_heads, rows)."""
         for block in self._blocks(bytes_per_row):
             heads = [head[0] for head in self._heads(theta[None], block)]
-            curvature = self.outcome.curvature(heads, self.y[block])
-            yield block, curvature * self.weights[block]
+            yield block, self.outcome.curvature(heads, self.y[block]) * self.weights[block]
 
     def _information(self, theta):
         """Negative Hessian of the log likelihood, shape (dim, dim)."""

@@ -85,8 +85,7 @@ class GroupedDesign:
 
     def pull(self, residual, rows):
         """``residual`` (m, len(rows)) summed against the rows: shape (m, k)."""
-        effects = (self._of(rows).T @ residual.T).T
-        return np.hstack([self.common.pull(residual, rows), effects])
+        return np.hstack([self.common.pull(residual, rows), (self._of(rows).T @ residual.T).T])
 
 
 class GroupedGram:

@@ -318,8 +318,7 @@ class HorseshoeTarget(Wrapper):
         noise = np.concatenate([noise, -noise])
         for _ in range(_AVERAGES):
             white = gaussian_bijection(mode, precision)
-            z = white.forward(noise)
-            score = white.pull_score(noise, self.score(z)) + noise
+            score = white.pull_score(noise, self.score(white.forward(noise))) + noise
             # A few draws where the density is next to nothing must not decide.
             longest = 10.0 * np.sqrt(self.dim)
             score *= np.minimum(1.0, longest / np.linalg.norm(score, axis=1, keepdims=True))

@@ -73,8 +73,7 @@ class LinearTarget(RegressionTarget):
     sums_rows = False
 
     def __init__(self, X, y, *, noise_prior=None, factorized=False, **kwargs):
-        outcome = outcomes.Normal(noise_prior)
-        super().__init__(outcome, X, np.asarray(y, dtype=float), **kwargs)
+        super().__init__(outcomes.Normal(noise_prior), X, np.asarray(y, dtype=float), **kwargs)
         self.factorized = bool(factorized)
         self._sum_up()
 
@@ -260,5 +259,4 @@ class LinearTarget(RegressionTarget):
         _, rss, _ = self._sufficient(theta[None], None)
         precision = math.exp(-theta[-1])
         coef = precision * self._gram_diagonal_of_rows() + self._prior_precision_diagonal(theta)
-        diagonal = np.append(coef, 0.5 * precision * rss[0])
-        return self._with_extra_curvature(diagonal, theta)
+        return self._with_extra_curvature(np.append(coef, 0.5 * precision * rss[0]), theta)

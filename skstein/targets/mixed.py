@@ -77,8 +77,7 @@ class MixedTarget(SummedTarget):
             for of, *ends in zip(self.groupings, starts, starts[1:], strict=False)
         ]
         # The regression with all effects as coefficients, and where its coordinates are in theta.
-        columns = [of.columns() for of in self.groupings]
-        effects = scipy.sparse.hstack(columns, format="csr")
+        effects = scipy.sparse.hstack([of.columns() for of in self.groupings], format="csr")
         own = np.arange(regression._n_coef).reshape(k, -1)
         theirs = [
             where.reshape(len(where), k, -1).swapaxes(0, 1).reshape(k, -1)
@@ -240,8 +239,7 @@ class MixedTarget(SummedTarget):
         precision = 1.0 if self._noise is None else math.exp(-theta[self._noise])
         # What effects are conditional on: coefficients, further coordinates but for the noise
         # whose precision all are in proportion to, and effects of the other groupings.
-        last = self._effects[-1][0, 0]
-        before = np.arange(self._effects[0][0, 0], last)
+        before = np.arange(self._effects[0][0, 0], self._effects[-1][0, 0])
         own = np.arange(self._n_coords if self._noise is None else n_coef)
         given = np.append(own, before)
         slope = self._rows._sum(inner[None], None, False, True)[1][0]
@@ -251,8 +249,7 @@ class MixedTarget(SummedTarget):
         where = self._effects[-1]
         main = Block(where, self._sds[-1], _not_negative(information[-1]))
         main.given, main.origin, main.across = given, theta[given], across
-        effects = theta[where]
-        main.moment = np.einsum("gij,gj->gi", main.information, effects)
+        main.moment = np.einsum("gij,gj->gi", main.information, theta[where])
         main.moment += score[where] / precision
         blocks = self._conditioned(theta, precision, information, main, len(own))
         return EffectsMap([*blocks, main], self.prior, self._noise)

@@ -70,8 +70,7 @@ class QuantileMap:
         for _ in range(_MAX_NEWTON):
             value, slope, _ = self.turn(z)
             low, high = np.where(value < x, z, low), np.where(value > x, z, high)
-            step = (x - value) / slope
-            there = z + step
+            there = z + (x - value) / slope
             # A step out of the bracket is replaced by half of it.
             there = np.where((there >= low) & (there <= high), there, 0.5 * (low + high))
             if np.all(np.abs(there - z) <= _ROUNDING * (1.0 + np.abs(z))):

@@ -154,8 +154,7 @@ def lacking(target):
 def worth_a_surrogate(target):
     """Whether chains on all rows take minutes, and a surrogate is available."""
     work = (target.n_rows or 0) * target.dim
-    known = getattr(target, "sufficient", False)
-    return work >= _MUCH and not known and not lacking(target)
+    return work >= _MUCH and not getattr(target, "sufficient", False) and not lacking(target)
 
 
 def chosen_rows(target, laplace, n_rows="auto"):

@@ -107,8 +107,7 @@ class _Pulled:
         return self._transformed.inverse(theta)[:, self._indices]
 
     def entropy(self):
-        log_det = self._transformed.bijection.log_det_of(self._indices)
-        return self._distribution.entropy() - log_det
+        return self._distribution.entropy() - self._transformed.bijection.log_det_of(self._indices)
 
 
 class Whitened(Transformed):

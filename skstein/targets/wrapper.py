@@ -4,14 +4,7 @@ import numpy as np
 
 from .base import Target, supports
 
-_RESTS = (
-    "score",
-    "hessian",
-    "log_prior",
-    "sample_prior",
-    "pointwise_log_likelihood",
-    "of_rows",
-)
+_RESTS = ("score", "hessian", "log_prior", "sample_prior", "pointwise_log_likelihood", "of_rows")
 
 
 class Wrapper(Target):

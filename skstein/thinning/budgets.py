@@ -4,10 +4,7 @@ import math
 import numbers
 from dataclasses import dataclass
 
-_BUDGETS = {
-    "linear": lambda t: 0.5 * t,
-    "sqrt": lambda t: math.sqrt(t * math.log(t)),
-}
+_BUDGETS = {"linear": lambda t: 0.5 * t, "sqrt": lambda t: math.sqrt(t * math.log(t))}
 
 
 @dataclass(frozen=True)

@@ -306,8 +306,7 @@ class OnlineKSDThinner(BaseEstimator):
             )
         finite = _finite_draws(samples, scores)
         if first:
-            every = finite.all()
-            flat = samples.reshape(-1, samples.shape[2]) if every else samples[finite]
+            flat = samples.reshape(-1, samples.shape[2]) if finite.all() else samples[finite]
             self._start(samples.shape[2], flat, automatic)
             del flat
         self._resize()

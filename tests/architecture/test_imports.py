@@ -117,12 +117,7 @@ ROWS = {
         "skstein.kernels",
     ),
     # What is observed knows neither designs nor networks nor engines.
-    "skstein.outcomes": (
-        "skstein._crps",
-        "skstein._jit",
-        "skstein._quantiles",
-        "skstein.priors",
-    ),
+    "skstein.outcomes": ("skstein._crps", "skstein._jit", "skstein._quantiles", "skstein.priors"),
     # Rows where they live: the only place that knows Dask, and no model.
     "skstein.shards": ("dask", "distributed", "pandas", "skstein._parallel", "skstein._validation"),
     # A target knows neither engines nor scikit-learn.

@@ -187,11 +187,7 @@ def test_fit_runs_a_clone_and_leaves_the_engine_alone(problem, engine):
 @pytest.mark.parametrize("problem", ["regression", "binary"])
 def test_grid_over_engines_and_what_they_contain(problem):
     X, y = data(problem, n=30)
-    grid = {
-        "inference": list(ENGINES),
-        "inference__n_particles": [10],
-        "prior__scale": [0.5, 2.0],
-    }
+    grid = {"inference": list(ENGINES), "inference__n_particles": [10], "prior__scale": [0.5, 2.0]}
     estimator = make(problem, "laplace")
     pipeline = make_pipeline(StandardScaler(), estimator)
     prefix = pipeline.steps[-1][0]

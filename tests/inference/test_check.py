@@ -32,10 +32,7 @@ def score_gumbel(z):
 
 DENSITIES = {
     "normal": (lambda rng, shape: rng.normal(size=shape), lambda z: -z),
-    "logistic": (
-        lambda rng, shape: rng.logistic(size=shape) * np.sqrt(3) / np.pi,
-        score_logistic,
-    ),
+    "logistic": (lambda rng, shape: rng.logistic(size=shape) * np.sqrt(3) / np.pi, score_logistic),
     "gumbel": (
         lambda rng, shape: (rng.gumbel(size=shape) - np.euler_gamma) * np.sqrt(6) / np.pi,
         score_gumbel,

@@ -12,16 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import densities
 import small
 from skstein import LogDensity, ParticlePosterior, infer
-from skstein.inference import (
-    ENGINES,
-    FWSS,
-    MCMC,
-    PMD,
-    PMFVB,
-    SVGD,
-    KSDThinnedMCMC,
-    resolve_engine,
-)
+from skstein.inference import ENGINES, FWSS, MCMC, PMD, PMFVB, SVGD, KSDThinnedMCMC, resolve_engine
 from skstein.samplers import SGLD
 from skstein.targets import LinearTarget, LogisticTarget, Target
 
@@ -139,11 +130,7 @@ def test_init_is_where_the_particles_start(engine, seed):
         "pmd": PMD(n_particles=50, strategy="particles", max_iter=1, n_moves=0),
         "pmfvb": PMFVB(n_particles=50, step_size=1e-6, n_warmup=24, max_iter=1),
         "fwss": FWSS(
-            n_particles=50,
-            n_sweeps=0,
-            max_iter_oracle=1,
-            max_iter_matching=0,
-            learning_rate=1e-6,
+            n_particles=50, n_sweeps=0, max_iter_oracle=1, max_iter_matching=0, learning_rate=1e-6
         ),
         "svgd": SVGD(n_particles=50, max_iter=1, max_iter_matching=0, learning_rate=1e-6),
         "mcmc": MCMC(50, sampler=SGLD(1e-8), n_warmup=0, n_draws=8, max_draws=8),

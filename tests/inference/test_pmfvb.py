@@ -36,13 +36,7 @@ def test_blocks_of_correlated_coordinates_understate_their_spread(options, seed)
     """Mean field's factor of a Gaussian has the variance 1 / precision_jj, here 0.36 of the true
     one, and no correlation."""
     engine = PMFVB(
-        1000,
-        **options,
-        step_size=0.02,
-        n_warmup=400,
-        n_snapshots=50,
-        max_iter=500,
-        whiten=False,
+        1000, **options, step_size=0.02, n_warmup=400, n_snapshots=50, max_iter=500, whiten=False
     )
     posterior = infer(gaussian(PRECISION), engine, random_state=seed)
     # 1000 chains; re-pairing adds noise of the order of the step: (h P_12 / 2)^2 / (h P_11) < 1 %.
@@ -171,9 +165,7 @@ def test_after_three_halvings_it_is_an_error(seed):
 @pytest.mark.parametrize("options", [{}, {"coupling": "subset"}, {"rewhiten": True}])
 def test_scores_that_are_not_finite_are_a_divergence(options, seed):
     target = LogDensity(
-        lambda t: -0.5 * (t**2).sum(1),
-        score=lambda t: np.where(np.abs(t) < 2.0, -t, np.inf),
-        dim=2,
+        lambda t: -0.5 * (t**2).sum(1), score=lambda t: np.where(np.abs(t) < 2.0, -t, np.inf), dim=2
     )
     with pytest.raises(FloatingPointError, match=r"iteration 1 with step_size=0\.05, after"):
         infer(target, PMFVB(blocks=2, **options), random_state=seed)

@@ -11,15 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from skstein import BayesianMLPClassifier, BayesianMLPRegressor, ParticlePosterior, infer
-from skstein.inference import (
-    SVGD,
-    AdaptivePMFVB,
-    Engine,
-    Ensemble,
-    KSDThinnedMCMC,
-    Trained,
-    staged,
-)
+from skstein.inference import SVGD, AdaptivePMFVB, Engine, Ensemble, KSDThinnedMCMC, Trained, staged
 from skstein.samplers import SGHMC
 from skstein.targets import MLPTarget
 

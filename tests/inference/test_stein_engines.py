@@ -342,10 +342,7 @@ def test_lazy_fwss_is_as_accurate_with_a_quarter_of_the_scores(name, gold, seed,
 def test_the_store_of_lazy_fwss_starts_with_the_moments_of_the_gaussian(rng):
     target, mean, covariance = random_gaussian(rng, 4)
     start = Affine(mean, np.linalg.cholesky(covariance))
-    for bijection, expected, spread in (
-        (None, np.zeros(4), np.eye(4)),
-        (start, mean, covariance),
-    ):
+    for bijection, expected, spread in ((None, np.zeros(4), np.eye(4)), (start, mean, covariance)):
         draws = typical_draws(Transformed(target, None, start=bijection), rng, 30)
         assert_allclose(draws.mean(axis=0), expected, atol=1e-10)
         assert_allclose(np.cov(draws.T, ddof=0), spread, atol=1e-10)

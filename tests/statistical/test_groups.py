@@ -6,11 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skstein import (
-    BayesianLinearRegression,
-    BayesianLogisticRegression,
-    BayesianPoissonRegression,
-)
+from skstein import BayesianLinearRegression, BayesianLogisticRegression, BayesianPoissonRegression
 
 ROOT = Path(__file__).parents[2]
 
