@@ -192,7 +192,7 @@ def approximate(target, engine, rng, map, progress, init=None):
             posterior = pilot.calibrated(posterior, working)
         # On rows, an engine that finds its own coordinates knows what it can afford.
         if engine.gaussian or target.n_rows is None:
-            _score(posterior, working, target, most_scored(engine, target))
+            _fill_in_scores(posterior, working, target, most_scored(engine, target))
         posterior = in_own_coordinates(posterior)
         if not (np.isfinite(posterior.particles).all() and np.isfinite(posterior.weights).all()):
             raise FloatingPointError(
@@ -353,7 +353,7 @@ def _bring_back(posterior, coordinates, names):
     return posterior._pushed(coordinates, names)
 
 
-def _score(posterior, working, target, most):
+def _fill_in_scores(posterior, working, target, most):
     """Fill in log densities and scores on all rows, if that is affordable."""
     if len(posterior) <= most:
         if supports(target, "score") and posterior.scores is None:

@@ -42,7 +42,7 @@ def signs_of(positive, n_features, names=None):
     return signs.astype(float)
 
 
-def informed(target, prior, reporting, classes):
+def with_prior(target, prior, reporting, classes):
     """The target with the prior knowledge added, and the map to the reported coordinates.
 
     Parameters

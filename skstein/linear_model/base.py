@@ -26,7 +26,7 @@ from .._validation import (
 from .._warnings import warn
 from ..inference import ENGINES, resolve_engine
 from ..priors import DEVIATION_PRIORS, PRIORS, resolve_deviation_prior, resolve_prior
-from ._knowledge import half_scale, informed, signs_of, with_signs
+from ._knowledge import half_scale, signs_of, with_prior, with_signs
 from .offset import check_offset, offset_column, split
 from .scaling import _Scaling
 
@@ -110,8 +110,8 @@ class BayesianLinearModel(BayesianEstimator):
         check_magnitude(X, "X")
         return X, y
 
-    def _begins(self, y, further):
-        """Take down what y says of itself before its values are read."""
+    def _note_order(self, y, further):
+        """Take down what y itself says of an order of classes, before its values are read."""
 
     # Below, a subclass says what fits find out about outcomes, in memory or shard by shard.
 
@@ -134,16 +134,16 @@ class BayesianLinearModel(BayesianEstimator):
         if shards.is_collection(X):
             from . import sharded
 
-            posed = sharded.posed(self, X, y, sample_weight, offset, stream)
+            built = sharded.build_target(self, X, y, sample_weight, offset, stream)
         else:
-            self._begins(y, further)
+            self._note_order(y, further)
             # What was read from X goes with the call: a target keeps what it needs of it.
-            posed = self._posed(X, y, sample_weight, offset, stream, further, classes)
-        target, to_original, scaling = posed
+            built = self._build_target(X, y, sample_weight, offset, stream, further, classes)
+        target, to_original, scaling = built
         learn = self._update if further else self._infer
         return learn(target, to_original, X, y, sample_weight, offset, _scaling=scaling)
 
-    def _posed(self, X, y, sample_weight, given_offset, stream, further, classes):
+    def _build_target(self, X, y, sample_weight, given_offset, stream, further, classes):
         """The target, the map from its coordinates to original units, and the scaling."""
         X, y = self._validated(X, y, further)
         y = self._checked(y)
@@ -173,7 +173,7 @@ class BayesianLinearModel(BayesianEstimator):
         target, to_original = self._assembled(regression, scaling, stream, table)
         target.n_weightless = n_given - len(y)
         if stream and not further:
-            self._begins_stream(X, regression.dim, problem)
+            self._warn_of_poor_start(X, regression.dim, problem)
         return target, to_original, scaling
 
     def _regression(self, X, y, weights, offset, scaling):
@@ -189,7 +189,7 @@ class BayesianLinearModel(BayesianEstimator):
             of_effects = resolve_deviation_prior(self.effects_prior)
             factors = [factor for factor, _ in scaling.units(self._outcome)]
             target = self._effects.target(target, table, scaling, of_effects, factors)
-        target, to_original = informed(
+        target, to_original = with_prior(
             target,
             prior,
             lambda target: self._reporting(scaling, target.dim),
@@ -345,9 +345,9 @@ class BayesianLinearModel(BayesianEstimator):
             )
         return target
 
-    def _begins_stream(self, X, n_coordinates, *problems):
+    def _warn_of_poor_start(self, X, n_coordinates, problem):
         """Warn if the first rows are too few or degenerate to fix the scaling for the stream."""
-        problems = [text for text in problems if text]
+        problems = [problem] if problem else []
         if X.shape[0] < _FIRST_ROWS * n_coordinates:
             problems.append(f"{X.shape[0]} rows for {n_coordinates} coordinates")
         constant = self.standardize and constant_columns(X)

@@ -172,7 +172,7 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
         tags.classifier_tags.poor_score = True  # where classes have no order, as in its checks
         return tags
 
-    def _begins(self, y, further):
+    def _note_order(self, y, further):
         given = declared_order(self.categories, y)
         other = given is not None and further and not np.array_equal(given, self.categories_)
         if other or (further and self._outcome.link is not LINKS[self.link]):

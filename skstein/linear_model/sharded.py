@@ -23,7 +23,7 @@ from ..targets.design import make_design
 from .offset import check_offset, split
 
 
-def posed(model, X, y, sample_weight, offset, stream):
+def build_target(model, X, y, sample_weight, offset, stream):
     """The target of a linear model on collections, the map to original units, and the scaling.
 
     Parameters
@@ -42,7 +42,7 @@ def posed(model, X, y, sample_weight, offset, stream):
             "fits in memory, or use fit without random_effects."
         )
     model._effects = None
-    model._begins(shards.header(y) if shards.is_collection(y) else y, False)
+    model._note_order(shards.header(y) if shards.is_collection(y) else y, False)
     head = shards.header(X)
     if head.ndim != 2:
         raise ValueError(f"X must have two dimensions, rows and columns; it has {head.ndim}.")

@@ -17,7 +17,7 @@ import numpy as np
 from .. import _jit
 from .._random import as_generator
 from .._validation import check_count
-from .subsets import prepared
+from .subsets import in_round_coordinates
 
 _MOST_HALVED = 4096
 _FAILURE = 0.5  # probability that the walk is cut off somewhere
@@ -77,7 +77,7 @@ def stein_kernel_thin(
     check_count(n_points, "n_points")
     if n_points > _MOST_HALVED:
         raise ValueError(f"n_points must be at most {_MOST_HALVED}, got {n_points}.")
-    u, t, coordinates = prepared(samples, scores, kernel, length_scale, preconditioner)
+    u, t, coordinates = in_round_coordinates(samples, scores, kernel, length_scale, preconditioner)
     halvings = math.ceil(0.5 * math.log2(max(1.0, len(u) / n_points)))
     halvings = min(halvings, int(math.log2(_MOST_HALVED / n_points)))
     many = _jit.thinning.greedy(u, t, n_points * 2**halvings, coordinates.kernel)

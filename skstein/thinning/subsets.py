@@ -73,7 +73,7 @@ def stein_thin(samples, scores, n_points, *, kernel="imq", length_scale=None, pr
     True
     """
     check_count(n_points, "n_points")
-    u, t, coordinates = prepared(samples, scores, kernel, length_scale, preconditioner)
+    u, t, coordinates = in_round_coordinates(samples, scores, kernel, length_scale, preconditioner)
     return _jit.thinning.greedy(u, t, n_points, coordinates.kernel)
 
 
@@ -123,7 +123,7 @@ def backward_thin(
     True
     """
     check_count(n_points, "n_points")
-    u, t, coordinates = prepared(samples, scores, kernel, length_scale, preconditioner)
+    u, t, coordinates = in_round_coordinates(samples, scores, kernel, length_scale, preconditioner)
     if n_points > len(u):
         raise ValueError(f"n_points must be at most the number of samples, {len(u)}.")
     return np.sort(_jit.thinning.backward(u, t, n_points, coordinates.kernel))
@@ -169,7 +169,7 @@ def stein_weights(samples, scores, *, kernel="imq", length_scale=None, precondit
     >>> bool(ksd(samples, -samples, weights) < 0.5 * ksd(samples, -samples))
     True
     """
-    u, t, coordinates = prepared(samples, scores, kernel, length_scale, preconditioner)
+    u, t, coordinates = in_round_coordinates(samples, scores, kernel, length_scale, preconditioner)
     return simplex_weights(_jit.thinning.stein_matrix(u, t, coordinates.kernel))
 
 
@@ -189,7 +189,7 @@ def simplex_weights(matrix):
     return weights / weights.sum()
 
 
-def prepared(samples, scores, kernel, length_scale, preconditioner):
+def in_round_coordinates(samples, scores, kernel, length_scale, preconditioner):
     """The stream in round coordinates."""
     samples, scores = map(interleaved, read_chains(samples, scores))
     check_finite("samples", samples)
