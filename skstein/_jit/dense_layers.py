@@ -1,25 +1,41 @@
-"""The compiled half of `mlp`: layers forwards and backwards, likelihoods, training, chain steps.
+"""The compiled half of `mlp`: passes through layers, and what follows, training or chain steps.
 
 They share a file because the cache on disk does not see that a routine of another file changed.
-A routine is compiled once more within each that calls it, so few call others: what works on whole
-blocks of rows is in `mlp`, in NumPy.
+What compiles is paid for at a first fit: gradients, training and chains are one routine, which
+would otherwise hold a copy of the passes each, and products of matrices are single calls of BLAS.
 """
 
 import math
 
 import numpy as np
+from numba import types
+from numba.np.linalg import ensure_blas
 
-from ._compile import REORDERED, compiled
+from ._compile import REORDERED, compiled, part
 
 DF_UNIT = 15.0  # of the degrees of freedom beyond 2, so that their logarithm is about 0
 BLOCK = 256  # rows that layers work on together
+GRADIENT, TRAINING, CHAIN = 0, 1, 2  # what passes are for
 _LARGEST_VELOCITY = 4.0  # standard deviations
 
-# Layers work on blocks of rows by products of matrices. Units, and the derivatives of the loss by
-# them, lie layer after layer, with all rows of a block.
+# Of splitmix64, and of sums of the bytes of a number.
+_GOLDEN, _MIX_1, _MIX_2 = np.array(
+    [0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64
+)
+_8, _11, _27, _30, _31, _48 = np.array([8, 11, 27, 30, 31, 48], dtype=np.uint64)
+_EVEN_BYTES, _TO_THE_TOP = np.array([0x00FF00FF00FF00FF, 0x0001000100010001], dtype=np.uint64)
+_MEAN_OF_BYTES, _SD_OF_BYTES = 8 * 127.5, math.sqrt(8 * (256**2 - 1) / 12)
+
+# The product that `np.dot` calls, of column-major matrices: type, which are transposed, three
+# sizes, then addresses, each matrix with its number of rows.
+ensure_blas()
+_gemm = types.ExternalFunction(
+    "numba_xxgemm", types.intc(types.char, types.char, types.char, *[types.intp] * 11)
+)
+_SINGLE, _DOUBLE, _PLAIN, _TRANSPOSED = map(ord, "sdnt")
 
 
-@compiled(fastmath=REORDERED)
+@part
 def _tanh(values):
     """Hyperbolic tangents in place; in float32 to 2e-7 by a rational function (that of Eigen)."""
     if values.itemsize > 4:
@@ -42,7 +58,7 @@ def _tanh(values):
         values[k] = x * p / q
 
 
-@compiled(fastmath=REORDERED)
+@part
 def _activate(result, bias, activation):
     """Add the biases of a layer and apply its activation, -1 for none, in place."""
     zero = result.dtype.type(0.0)
@@ -63,31 +79,7 @@ def _activate(result, bias, activation):
                 flat[k] = half + half * flat[k]
 
 
-@compiled
-def forward(weights, x, sizes, activation, units):
-    """Fill ``units`` from the rows ``x``; returns the view of the outputs."""
-    n = x.shape[0]
-    last = sizes.shape[0] - 2
-    inputs = x
-    first = 0
-    unit = 0
-    for layer in range(last + 1):
-        fan_in = sizes[layer]
-        fan_out = sizes[layer + 1]
-        end = first + fan_in * fan_out
-        result = units[unit : unit + n * fan_out].reshape(n, fan_out)
-        if layer == last:
-            np.dot(inputs, weights[first:end].reshape(fan_out, fan_in).T, result)
-        else:
-            np.dot(inputs, weights[first:end].reshape(fan_in, fan_out), result)
-        _activate(result, weights[end : end + fan_out], activation if layer < last else -1)
-        inputs = result
-        first = end + fan_out
-        unit += n * fan_out
-    return inputs
-
-
-@compiled(fastmath=REORDERED)
+@part
 def _through(inputs, activation, below):
     """Multiply derivatives by those of the activation, whose values are ``inputs``."""
     zero = below.dtype.type(0.0)
@@ -103,68 +95,14 @@ def _through(inputs, activation, below):
             below[j] *= inputs[j] * (one - inputs[j])
 
 
-@compiled
-def propagate(weights, n, sizes, activation, units, deltas):
-    """Fill ``deltas`` from its last part, the derivatives of the loss by the outputs."""
-    last = sizes.shape[0] - 2
-    end = weights.shape[0]
-    unit = n * _count_units(sizes)
-    for layer in range(last, 0, -1):
-        fan_in = sizes[layer]
-        fan_out = sizes[layer + 1]
-        first = end - (fan_in + 1) * fan_out
-        delta = deltas[unit - n * fan_out : unit].reshape(n, fan_out)
-        unit -= n * fan_out
-        flat = deltas[unit - n * fan_in : unit]
-        below = flat.reshape(n, fan_in)
-        matrix = weights[first : end - fan_out]
-        if layer == last:
-            np.dot(delta, matrix.reshape(fan_out, fan_in), below)
-        else:
-            np.dot(delta, matrix.reshape(fan_in, fan_out).T, below)
-        _through(units[unit - n * fan_in : unit], activation, flat)
-        end = first
-
-
-@compiled(fastmath=REORDERED)
-def _add(part, total):
-    for p in range(part.shape[0]):
-        total[p] += part[p]
-
-
-@compiled(fastmath=REORDERED)
+@part
 def _add_rows(rows, total):
     for i in range(rows.shape[0]):
         for k in range(rows.shape[1]):
             total[k] += rows[i, k]
 
 
-@compiled
-def accumulate(x, sizes, units, deltas, gradient, product):
-    """Add the products of inputs and derivatives of every layer to ``gradient``."""
-    n = x.shape[0]
-    last = sizes.shape[0] - 2
-    inputs = x
-    first = 0
-    unit = 0
-    for layer in range(last + 1):
-        fan_in = sizes[layer]
-        fan_out = sizes[layer + 1]
-        end = first + fan_in * fan_out
-        delta = deltas[unit : unit + n * fan_out].reshape(n, fan_out)
-        matrix = product[: fan_in * fan_out]
-        if layer == last:
-            np.dot(delta.T, inputs, matrix.reshape(fan_out, fan_in))
-        else:
-            np.dot(inputs.T, delta, matrix.reshape(fan_in, fan_out))
-        _add(matrix, gradient[first:end])
-        _add_rows(delta, gradient[end : end + fan_out])
-        first = end + fan_out
-        inputs = units[unit : unit + n * fan_out].reshape(n, fan_out)
-        unit += n * fan_out
-
-
-@compiled(fastmath=REORDERED)
+@part
 def _proportions(logits):
     """Turn logits into probabilities in place; return the log of the sum of exponentials."""
     largest = logits[0]
@@ -180,35 +118,7 @@ def _proportions(logits):
     return largest + math.log(total)
 
 
-@compiled
-def _count(sizes):
-    """Weights of the network, in front of what else the likelihood has."""
-    n = 0
-    for layer in range(sizes.shape[0] - 1):
-        n += (sizes[layer] + 1) * sizes[layer + 1]
-    return n
-
-
-@compiled
-def _count_units(sizes):
-    n = 0
-    for layer in range(1, sizes.shape[0]):
-        n += sizes[layer]
-    return n
-
-
-# Sums and products of whole arrays take seconds to compile, loops do not.
-
-
-@compiled
-def _sum(values):
-    total = 0.0
-    for k in range(values.shape[0]):
-        total += values[k]
-    return total
-
-
-@compiled
+@part
 def _digamma(x):
     """Of x > 0, to 1e-9: recurrence and asymptotic series."""
     value = 0.0
@@ -220,13 +130,13 @@ def _digamma(x):
     return value + math.log(x) - 0.5 / x - series
 
 
-@compiled
+@part
 def _degrees(df, extra, k):
     """Degrees of freedom of the outcome ``k``, of as many as the last entries of ``extra``."""
     return df if df > 0.0 else 2.0 + DF_UNIT * math.exp(extra[k])
 
 
-@compiled(fastmath=REORDERED)
+@part
 def _compare_scaled(result, Y, row_weights, rows, df, extra, evenness, delta, losses, slope):
     """As `_compare`, of a location-scale likelihood; ``slope`` is the gradient by ``extra``.
 
@@ -292,7 +202,7 @@ def _compare_scaled(result, Y, row_weights, rows, df, extra, evenness, delta, lo
             slope[first + k] -= 0.5 * (nu - 2.0) * (by_df - logs + tail / nu)
 
 
-@compiled(fastmath=REORDERED)
+@part
 def _compare(result, Y, row_weights, rows, likelihood, precision, delta, losses):
     """Set ``delta`` to the derivatives of the loss by the outputs, and add to ``losses``."""
     zero = result.dtype.type(0.0)
@@ -328,61 +238,8 @@ def _compare(result, Y, row_weights, rows, likelihood, precision, delta, losses)
                 delta[i, k] = weight * (delta[i, k] - Y[row, k])
 
 
-@compiled(fastmath=REORDERED)
-def add_gradient(
-    weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, evenness, precision,
-    losses, gradient, x, units, deltas, product,
-):  # fmt: skip
-    n_weights = _count(sizes)
-    extra = weights[n_weights:]
-    weights = weights[:n_weights]
-    n_outputs = sizes[sizes.shape[0] - 1]
-    n_units = _count_units(sizes)
-    for start in range(0, rows.shape[0], x.shape[0]):
-        block = rows[start : start + x.shape[0]]
-        n = block.shape[0]
-        for i in range(n):
-            row = block[i]
-            for j in range(X.shape[1]):
-                x[i, j] = X[row, j]
-        result = forward(weights, x[:n], sizes, activation, units)
-        delta = deltas[n * (n_units - n_outputs) : n * n_units].reshape(n, n_outputs)
-        if df is None:  # a type of its own, for which the other branch is not compiled
-            _compare(result, Y, row_weights, block, likelihood, precision, delta, losses)
-        else:
-            slope = gradient[n_weights:]
-            _compare_scaled(
-                result, Y, row_weights, block, df, extra, evenness, delta, losses, slope
-            )
-        propagate(weights, n, sizes, activation, units, deltas)
-        accumulate(x[:n], sizes, units, deltas, gradient, product)
-
-
-@compiled
-def scratch(n_rows, sizes, like):
-    """Rows of a block, units, their derivatives, and the product of two layers."""
-    n = min(n_rows, BLOCK)
-    n_units = _count_units(sizes)
-    largest = 0
-    for layer in range(sizes.shape[0] - 1):
-        largest = max(largest, sizes[layer] * sizes[layer + 1])
-    x = np.empty((n, sizes[0]), like.dtype)
-    units = np.empty(n * n_units, like.dtype)
-    return x, units, np.empty_like(units), np.empty(largest, like.dtype)
-
-
-@compiled
-def _shuffle(order, count, rng):
-    """Put ``count`` entries first, drawn without replacement."""
-    n = order.shape[0]
-    for i in range(count):
-        # Ten times as fast as rng.integers, and unbiased to 2**-53 n.
-        j = i + int(rng.random() * (n - i))
-        order[i], order[j] = order[j], order[i]
-
-
-@compiled(fastmath=REORDERED)
-def _adam(weights, first, second, gradient, rate, correction):
+@part
+def _adam(weights, first, second, gradient, precision, scale, shrinkage, rate, correction):
     keep_first = weights.dtype.type(0.9)
     keep_second = weights.dtype.type(0.999)
     one = weights.dtype.type(1.0)
@@ -391,7 +248,7 @@ def _adam(weights, first, second, gradient, rate, correction):
     # The prior takes the weights of dead units to where processors are tens of times as slow.
     tiny = weights.dtype.type(1e-30)
     for p in range(weights.shape[0]):
-        slope = gradient[p]
+        slope = scale * gradient[p] + shrinkage * precision[p] * weights[p]
         mean = keep_first * first[p] + (one - keep_first) * slope
         mean = zero if abs(mean) < tiny else mean
         square = keep_second * second[p] + (one - keep_second) * slope * slope
@@ -401,101 +258,194 @@ def _adam(weights, first, second, gradient, rate, correction):
         weights[p] = zero if abs(weight) < tiny else weight
 
 
-@compiled
-def train(
-    weights, first, second, noise, done, X, Y, row_weights, order, batch_size, n_epochs, sizes,
-    activation, likelihood, df, learning_rate, n_steps, precision, noise_shape, noise_scale, rng,
-):  # fmt: skip
-    dtype = weights.dtype.type
-    n = order.shape[0]
-    total = 0.0
-    for i in order:
-        total += row_weights[i]
-    gradient = np.empty_like(weights)
-    losses = np.empty(noise.shape[0])
-    inverse = np.empty_like(noise)
-    x, units, deltas, product = scratch(batch_size, sizes, weights)
-    met = np.empty(n_epochs)
-    for epoch in range(n_epochs):
-        if batch_size < n:
-            _shuffle(order, n, rng)
-        losses[:] = 0
-        # Where rows that are not fitted yet may be called noisy, they are never fitted.
-        evenness = max(0.0, 1.0 - 2.0 * done[0] / n_steps)
-        mean_noise = _sum(noise) / noise.shape[0]
-        for k in range(noise.shape[0]):
-            inverse[k] = mean_noise / noise[k]
-        shrinkage = dtype(mean_noise / total)
-        for start in range(0, n, batch_size):
-            rows = order[start : start + batch_size]
-            gradient[:] = 0
-            add_gradient(
-                weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, evenness,
-                inverse, losses, gradient, x, units, deltas, product,
-            )  # fmt: skip
-            scale = dtype(n / (total * rows.shape[0]))
-            for p in range(weights.shape[0]):
-                gradient[p] = scale * gradient[p] + shrinkage * precision[p] * weights[p]
-            step = done[0] + 1
-            done[0] = step
-            rate = 0.5 * learning_rate * (1.0 + math.cos(math.pi * min(1.0, step / n_steps)))
-            rate /= 1.0 - 0.9**step
-            correction = 1.0 / (1.0 - 0.999**step)
-            _adam(weights, first, second, gradient, dtype(rate), dtype(correction))
-        met[epoch] = _sum(losses) / total
-        if likelihood == 0:
-            for k in range(noise.shape[0]):
-                noise[k] = (0.5 * losses[k] + noise_scale) / (0.5 * total + noise_shape)
-    return met
+@part
+def _gather(X, rows, units):
+    p = X.shape[1]
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        for j in range(p):
+            units[i * p + j] = X[row, j]
 
 
-@compiled(fastmath=REORDERED)
-def _kick(weights, velocity, scale, gradient, precision, normal, step, keep, factor, spread, most):
+@part
+def _kick(weights, velocity, scale, gradient, precision, step, keep, factor, spread, most, seed):
     for p in range(weights.shape[0]):
         force = factor * gradient[p] + precision[p] * weights[p]
-        v = keep * velocity[p] - step * scale[p] * force + spread * normal[p]
+        velocity[p] = keep * velocity[p] - step * scale[p] * force
+    _fill(gradient, seed)
+    for p in range(weights.shape[0]):
+        v = velocity[p] + spread * gradient[p]
         v = most if v > most else v
         v = -most if v < -most else v
         velocity[p] = v
         weights[p] += step * scale[p] * v
 
 
-@compiled
-def hamiltonian_steps(
-    weights, velocity, scale, X, Y, row_weights, order, batch_size, n_steps, sizes, activation,
-    likelihood, df, step_size, precision, noise, rng,
+@part
+def _next(seed):
+    """64 random bits (splitmix64)."""
+    seed[0] += _GOLDEN
+    z = seed[0]
+    z = (z ^ (z >> _30)) * _MIX_1
+    z = (z ^ (z >> _27)) * _MIX_2
+    return z ^ (z >> _31)
+
+
+@part
+def _fill(noise, seed):
+    """Numbers of mean 0 and variance 1 that are normal as soon as a few are added.
+
+    Each is the sum of eight random bytes. Steps of Langevin dynamics ask for no more, and normal
+    numbers take as long as a quarter of a pass.
+    """
+    one = noise.dtype.type(1.0 / _SD_OF_BYTES)
+    mean = noise.dtype.type(_MEAN_OF_BYTES)
+    for p in range(noise.shape[0]):
+        z = _next(seed)
+        pairs = (z & _EVEN_BYTES) + ((z >> _8) & _EVEN_BYTES)
+        noise[p] = (noise.dtype.type((pairs * _TO_THE_TOP) >> _48) - mean) * one
+
+
+@part
+def _shuffle(order, count, seed):
+    """Put ``count`` entries first, drawn without replacement."""
+    n = order.shape[0]
+    for i in range(count):
+        j = i + int((_next(seed) >> _11) * 2.0**-53 * (n - i))
+        chosen = order[j]
+        order[j] = order[i]
+        order[i] = chosen
+
+
+@compiled(fastmath=REORDERED)
+def passes(
+    purpose, weights, first, second, gradient, X, Y, row_weights, order, batch_size, n_epochs,
+    sizes, activation, likelihood, df, noise, precision, losses, met, done, step_size, n_steps,
+    noise_shape, noise_scale, numbers, units, deltas, seed,
 ):  # fmt: skip
     dtype = weights.dtype.type
     n = order.shape[0]
-    ratio = n / batch_size
-    gradient = np.empty_like(weights)
-    normal = np.empty_like(weights)
-    losses = np.empty(noise.shape[0])
-    inverse = np.empty_like(noise)
-    for k in range(noise.shape[0]):
-        inverse[k] = 1 / noise[k]
-    x, units, deltas, product = scratch(batch_size, sizes, weights)
-    rows = order[:batch_size]
-    for _ in range(n_steps):
+    n_layers = sizes.shape[0] - 1
+    n_network = 0  # weights of the network, in front of what else the likelihood has
+    for layer in range(n_layers):
+        n_network += (sizes[layer] + 1) * sizes[layer + 1]
+    n_outputs = sizes[n_layers]
+    total = 0.0
+    for i in range(n):
+        total += row_weights[order[i]]
+    used = batch_size if purpose == CHAIN else n
+    inverse = numbers[2:]
+    # For BLAS: the type, and addresses of the numbers 0 and 1, weights, units and derivatives.
+    size = weights.itemsize
+    kind = _SINGLE if size == 4 else _DOUBLE
+    zero = numbers.ctypes.data
+    one = zero + size
+    at_weights = weights.ctypes.data
+    at_gradient = gradient.ctypes.data
+    at_units = units.ctypes.data
+    at_deltas = deltas.ctypes.data
+    for epoch in range(n_epochs):
         if batch_size < n:
-            _shuffle(order, batch_size, rng)
-        gradient[:] = 0
-        losses[:] = 0
-        add_gradient(
-            weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, 0.0, inverse,
-            losses, gradient, x, units, deltas, product,
-        )  # fmt: skip
-        # What the minibatch brings of noise is taken off that of the dynamics.
-        share = 1.0
-        if likelihood == 0:
+            _shuffle(order, used, seed)
+        mean_noise = 1.0
+        evenness = 0.0
+        if purpose == TRAINING:
+            # Where rows that are not fitted yet may be called noisy, they are never fitted.
+            evenness = max(0.0, 1.0 - 2.0 * done[0] / n_steps)
+            mean_noise = 0.0
             for k in range(noise.shape[0]):
-                losses[k] *= inverse[k] / (batch_size * noise.shape[0])
-            share = min(1.0, _sum(losses))
-        variance = 1.0 - math.exp(-2.0 * step_size) - step_size**2 * (ratio - 1.0) * share
-        spread = math.sqrt(max(0.0, variance))
-        for p in range(weights.shape[0]):
-            normal[p] = rng.standard_normal()
-        _kick(
-            weights, velocity, scale, gradient, precision, normal, dtype(step_size),
-            dtype(math.exp(-step_size)), dtype(ratio), dtype(spread), dtype(_LARGEST_VELOCITY),
-        )  # fmt: skip
+                mean_noise += noise[k] / noise.shape[0]
+        for k in range(noise.shape[0]):
+            inverse[k] = mean_noise / noise[k]
+            losses[k] = 0.0
+        for begin in range(0, used, batch_size):
+            end = min(begin + batch_size, used)
+            for p in range(weights.shape[0]):
+                gradient[p] = 0.0
+            for start in range(begin, end, BLOCK):
+                rows = order[start : min(start + BLOCK, end)]
+                m = rows.shape[0]
+                _gather(X, rows, units)
+                # Forwards. BLAS counts columns first: for it all is transposed.
+                p = 0
+                unit = 0
+                for layer in range(n_layers):
+                    a = sizes[layer]
+                    b = sizes[layer + 1]
+                    last = layer == n_layers - 1
+                    above = unit + m * a
+                    _gemm(
+                        kind, _TRANSPOSED if last else _PLAIN, _PLAIN, b, m, a,
+                        one, at_weights + p * size, a if last else b, at_units + unit * size, a,
+                        zero, at_units + above * size, b,
+                    )  # fmt: skip
+                    p += a * b
+                    result = units[above : above + m * b].reshape(m, b)
+                    _activate(result, weights[p : p + b], -1 if last else activation)
+                    p += b
+                    unit = above
+                result = units[unit : unit + m * n_outputs].reshape(m, n_outputs)
+                delta = deltas[unit : unit + m * n_outputs].reshape(m, n_outputs)
+                if df is None:  # a type of its own, for which the other branch is not compiled
+                    _compare(result, Y, row_weights, rows, likelihood, inverse, delta, losses)
+                else:
+                    _compare_scaled(
+                        result, Y, row_weights, rows, df, weights[n_network:], evenness, delta,
+                        losses, gradient[n_network:],
+                    )  # fmt: skip
+                # Backwards.
+                for layer in range(n_layers - 1, -1, -1):
+                    a = sizes[layer]
+                    b = sizes[layer + 1]
+                    last = layer == n_layers - 1
+                    p -= b
+                    delta = deltas[unit : unit + m * b].reshape(m, b)
+                    _add_rows(delta, gradient[p : p + b])
+                    p -= a * b
+                    below = unit - m * a
+                    at_inputs = at_units + below * size
+                    at_delta = at_deltas + unit * size
+                    _gemm(
+                        kind, _PLAIN, _TRANSPOSED, a if last else b, b if last else a, m,
+                        one, at_inputs if last else at_delta, a if last else b,
+                        at_delta if last else at_inputs, b if last else a,
+                        one, at_gradient + p * size, a if last else b,
+                    )  # fmt: skip
+                    if layer > 0:
+                        _gemm(
+                            kind, _PLAIN if last else _TRANSPOSED, _PLAIN, a, m, b,
+                            one, at_weights + p * size, a if last else b, at_delta, b,
+                            zero, at_deltas + below * size, a,
+                        )  # fmt: skip
+                        _through(units[below:unit], activation, deltas[below:unit])
+                    unit = below
+            if purpose == TRAINING:
+                done[0] += 1
+                rate = 0.5 * step_size
+                rate *= 1.0 + math.cos(math.pi * min(1.0, done[0] / n_steps))
+                _adam(
+                    weights, first, second, gradient, precision,
+                    dtype(n / (total * (end - begin))), dtype(mean_noise / total),
+                    dtype(rate / (1.0 - 0.9 ** done[0])), dtype(1.0 / (1.0 - 0.999 ** done[0])),
+                )  # fmt: skip
+            elif purpose == CHAIN:
+                # What the minibatch brings of noise is taken off that of the dynamics.
+                share = 1.0
+                if likelihood == 0:
+                    share = 0.0
+                    for k in range(noise.shape[0]):
+                        share += losses[k] * inverse[k] / (batch_size * noise.shape[0])
+                    share = min(1.0, share)
+                ratio = n / batch_size
+                variance = 1.0 - math.exp(-2.0 * step_size) - step_size**2 * (ratio - 1.0) * share
+                _kick(
+                    weights, first, second, gradient, precision, dtype(step_size),
+                    dtype(math.exp(-step_size)), dtype(ratio), dtype(math.sqrt(max(0.0, variance))),
+                    dtype(_LARGEST_VELOCITY), seed,
+                )  # fmt: skip
+        if purpose == TRAINING:
+            met[epoch] = 0.0
+            for k in range(noise.shape[0]):
+                met[epoch] += losses[k] / total
+                if likelihood == 0:
+                    noise[k] = (0.5 * losses[k] + noise_scale) / (0.5 * total + noise_shape)

@@ -13,12 +13,16 @@ import math
 from itertools import pairwise
 
 import numpy as np
+from scipy.special import expit
 
 from . import dense_layers
 from .dense_layers import DF_UNIT
 
 ACTIVATIONS = {"relu": 0, "tanh": 1, "logistic": 2}
 LIKELIHOODS = {"normal": 0, "binary": 1, "softmax": 2, "location-scale": 3}
+
+
+_TOGETHER = 2**16  # numbers in a layer of networks that are evaluated together
 
 
 def aligned(values, dtype):
@@ -62,13 +66,49 @@ def outputs(weights, X, sizes, activation):
             [1.]]])
     """
     result = np.empty((len(weights), len(X), sizes[-1]), X.dtype)
-    weights = aligned(weights, X.dtype)
-    _, units, _, _ = dense_layers.scratch(len(X), sizes, weights[0])
-    for network, of_network in zip(weights, result, strict=True):
-        for start in range(0, len(X), dense_layers.BLOCK):
-            block = slice(start, start + dense_layers.BLOCK)
-            of_network[block] = dense_layers.forward(network, X[block], sizes, activation, units)
+    weights = weights.astype(X.dtype)
+    rows = dense_layers.BLOCK
+    networks = max(1, _TOGETHER // (min(rows, len(X)) * max(sizes[1:])))
+    for first in range(0, len(weights), networks):
+        some = slice(first, first + networks)
+        layers = _layers(weights[some], sizes)
+        for start in range(0, len(X), rows):
+            block = slice(start, start + rows)
+            result[some, block] = _forward(layers, X[block], activation)[-1]
     return result
+
+
+def _layers(weights, sizes):
+    """(matrices (..., inputs, outputs), biases (..., 1, outputs)) of the layers of networks."""
+    layers, first = [], 0
+    for layer, (a, b) in enumerate(pairwise(sizes)):
+        end = first + a * b
+        matrix, bias = weights[..., first:end], weights[..., None, end : end + b]
+        shape = weights.shape[:-1]
+        if layer == len(sizes) - 2:
+            layers.append((matrix.reshape(*shape, b, a).swapaxes(-1, -2), bias))
+        else:
+            layers.append((matrix.reshape(*shape, a, b), bias))
+        first = end + b
+    return layers
+
+
+def _forward(layers, x, activation):
+    """Inputs of every layer, and the outputs."""
+    values = [x]
+    for matrix, bias in layers:
+        # An outer product is not left to BLAS by NumPy, and slow.
+        x = x * matrix if matrix.shape[-2] == 1 else x @ matrix
+        x += bias
+        if len(values) < len(layers):
+            if activation == ACTIVATIONS["relu"]:
+                np.maximum(x, 0.0, out=x)
+            elif activation == ACTIVATIONS["tanh"]:
+                np.tanh(x, out=x)
+            else:
+                expit(x, out=x)
+        values.append(x)
+    return values
 
 
 def loss_and_gradient(weights, data, rows, network, precision):
@@ -97,16 +137,36 @@ def loss_and_gradient(weights, data, rows, network, precision):
         Weighted sum of squared errors of each output; otherwise the loss comes first.
     gradient : array of shape (n_weights,)
     """
-    X, Y, row_weights = data
-    sizes, activation, likelihood, df = _distinct(network)
-    weights = aligned(weights, X.dtype)
-    losses, gradient = np.zeros(sizes[-1]), np.zeros_like(weights)
-    dense_layers.add_gradient(
-        weights, X, Y, row_weights, rows, sizes, activation, likelihood, df, 0.0,
-        aligned(precision, X.dtype), losses, gradient,
-        *dense_layers.scratch(len(rows), sizes, weights),
+    dtype = data[0].dtype
+    weights, noise = aligned(weights, dtype), aligned(1.0 / precision, dtype)
+    gradient = np.empty_like(weights)
+    losses, _ = _passes(
+        dense_layers.GRADIENT, weights, weights, weights, gradient, data, rows, len(rows), 1,
+        network, noise, weights,
     )  # fmt: skip
     return losses, gradient
+
+
+def _passes(
+    purpose, weights, first, second, gradient, data, order, batch_size, n_epochs, network, noise,
+    precision, step_size=0.0, n_steps=1, prior=(0.0, 0.0), done=None, rng=None,
+):  # fmt: skip
+    """Losses of the last epoch, and mean losses of all, of the one routine that is compiled."""
+    sizes, activation, likelihood, df = _distinct(network)
+    X, Y, row_weights = data
+    done = np.zeros(1, dtype=np.int64) if done is None else done
+    seed = np.zeros(1, dtype=np.uint64)
+    if rng is not None:
+        seed[0] = rng.integers(2**64, dtype=np.uint64)
+    units = np.empty((2, min(batch_size, dense_layers.BLOCK) * sizes.sum()), X.dtype)
+    numbers = np.array([0.0, 1.0, *noise], dtype=X.dtype)
+    losses, met = np.empty(len(noise)), np.empty(n_epochs)
+    dense_layers.passes(
+        purpose, weights, first, second, gradient, X, Y, row_weights, order, batch_size, n_epochs,
+        sizes, activation, likelihood, df, noise, precision, losses, met, done, step_size, n_steps,
+        *prior, numbers, units[0], units[1], seed,
+    )  # fmt: skip
+    return losses, met
 
 
 def _distinct(network):
@@ -148,15 +208,14 @@ def train(state, data, order, batch_size, n_epochs, network, learning_rate, n_st
     met : ndarray of shape (n_epochs,)
         Mean loss met in each epoch, with errors in units of the outcomes.
     """
-    X, Y, row_weights = data
-    sizes, activation, likelihood, df = _distinct(network)
-    precision, noise_shape, noise_scale = prior
     weights, first, second, noise, done = state
-    return dense_layers.train(
-        weights, first, second, noise, done, X, Y, row_weights, order, batch_size, n_epochs,
-        sizes, activation, likelihood, df, learning_rate, n_steps, precision, noise_shape,
-        noise_scale, rng,
+    precision, *noise_prior = prior
+    _, met = _passes(
+        dense_layers.TRAINING, weights, first, second, np.empty_like(weights), data, order,
+        batch_size, n_epochs, network, noise, precision, learning_rate, n_steps, noise_prior, done,
+        rng,
     )  # fmt: skip
+    return met
 
 
 def hamiltonian_steps(state, data, order, batch_size, n_steps, network, step_size, prior, rng):
@@ -177,13 +236,11 @@ def hamiltonian_steps(state, data, order, batch_size, n_steps, network, step_siz
         Precision of each weight, and variance of the noise of each output.
     rng : numpy.random.Generator
     """
-    X, Y, row_weights = data
-    sizes, activation, likelihood, df = _distinct(network)
     weights, velocity, scale = state
     precision, noise = prior
-    dense_layers.hamiltonian_steps(
-        weights, velocity, scale, X, Y, row_weights, order, batch_size, n_steps,
-        sizes, activation, likelihood, df, step_size, precision, noise, rng,
+    _passes(
+        dense_layers.CHAIN, weights, velocity, scale, np.empty_like(weights), data, order,
+        batch_size, n_steps, network, noise, precision, step_size, rng=rng,
     )  # fmt: skip
 
 
@@ -205,23 +262,33 @@ def gauss_newton(weights, data, rows, network, precision, rng):
     """
     X, Y, row_weights = data
     sizes, activation, likelihood, df = network
-    weights = aligned(weights, X.dtype)
-    extra, weights = np.split(weights, [n_weights(sizes)])[::-1]
+    weights, extra = np.split(aligned(weights, X.dtype), [n_weights(sizes)])
+    layers = _layers(weights, sizes)
     diagonal = np.zeros(len(weights) + len(extra), X.dtype)
-    _, units, deltas, product = dense_layers.scratch(len(rows), sizes, weights)
+    parts = _layers(diagonal[: len(weights)], sizes)
     for start in range(0, len(rows), dense_layers.BLOCK):
         block = rows[start : start + dense_layers.BLOCK]
-        x, n = X[block], len(block)
-        result = dense_layers.forward(weights, x, sizes, activation, units)
+        *inputs, result = _forward(layers, X[block], activation)
         slopes = _expected_slopes(result, likelihood, Y.shape[1], df, extra, precision, rng)
-        slopes *= np.sqrt(row_weights[block])[:, None]
-        end = n * sizes[1:].sum()
-        deltas[end - slopes.size : end] = slopes.ravel()
-        dense_layers.propagate(weights, n, sizes, activation, units, deltas)
-        for values in (x, units, deltas):
-            np.square(values, out=values)
-        dense_layers.accumulate(x, sizes, units, deltas, diagonal, product)
+        slopes = (slopes * np.sqrt(row_weights[block])[:, None]).astype(X.dtype)
+        for layer in range(len(layers) - 1, -1, -1):
+            x, (of_matrix, of_bias) = inputs[layer], parts[layer]
+            square = np.square(slopes)
+            of_matrix += np.square(x).T @ square
+            of_bias += square.sum(axis=0)
+            if layer > 0:
+                slopes = slopes @ layers[layer][0].T
+                slopes *= _steepness(x, activation)
     return diagonal
+
+
+def _steepness(values, activation):
+    """Derivative of the activation where it has these values."""
+    if activation == ACTIVATIONS["relu"]:
+        return values > 0.0
+    if activation == ACTIVATIONS["tanh"]:
+        return 1.0 - values**2
+    return values * (1.0 - values)
 
 
 def _expected_slopes(result, likelihood, n_targets, df, extra, precision, rng):

@@ -57,8 +57,11 @@ class WeightPrior:
             return np.broadcast_to(np.square(self.prior.scale) ** -1.0, p)
         return self.expected_precision(np.ones(p))
 
-    def draw_precision(self, coef, rng):
-        """Draw each precision given the weights ``coef`` (p,), shape (p,)."""
+    def draw_precision(self, coef, rng, sizes=None):
+        """Draw each precision given the weights ``coef`` (p,), shape (p,).
+
+        ``sizes`` are those of groups of weights, one after the other; one group by default.
+        """
         if self.prior.precisions == "given":
             return self.expected_precision(np.square(coef))
         df, scale = self.prior.df, self.prior.scale
@@ -102,15 +105,18 @@ class SharedPrecision(WeightPrior):
     def typical_precision(self, p):
         return np.full(p, self._mean(self.prior.shape, self.prior.rate))
 
-    def draw_precision(self, coef, rng):
-        p = len(coef)
-        shape, rate = self._conditional(np.sum(coef**2), p)
-        bound, share = self.least * rate, rng.uniform()
+    def draw_precision(self, coef, rng, sizes=None):
+        sizes = np.array([len(coef)]) if sizes is None else sizes
+        squares = np.add.reduceat(coef**2, np.cumsum(sizes) - sizes)
+        shape, rate = self._conditional(squares, sizes)
+        bound, share = self.least * rate, rng.uniform(size=len(sizes))
         tail = share * gammaincc(shape, bound)
-        if tail > _TINY:
-            return np.full(p, gammainccinv(shape, tail) / rate)
-        # That far out the tail is exponential.
-        return np.full(p, self.least * (1.0 - np.log(share) / (bound - shape + 1.0)))
+        precision = gammainccinv(shape, tail) / rate
+        far = tail <= _TINY
+        if far.any():  # the tail is exponential there
+            beyond = 1.0 - np.log(share) / (bound - shape + 1.0)
+            precision = np.where(far, self.least * beyond, precision)
+        return np.repeat(precision, sizes)
 
     def _conditional(self, square, p):
         """Shape and rate of the gamma distribution of the precision, but for the bound."""

@@ -16,6 +16,9 @@ algorithm 2.
 """
 
 from copy import deepcopy
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -178,6 +181,17 @@ class MLPTarget(Target):
             groups.append((slice(block.start, middle), root, self.prior))
             groups.append((slice(middle, block.stop), root, weight_prior(prior)))
         return groups
+
+    @cached_property
+    def _groups_by_prior(self):
+        """(prior, coordinates, sizes of the groups, root for each weight) of groups in a row."""
+        parts = []
+        for prior, some in groupby(self.groups, key=itemgetter(2)):
+            blocks, roots, _ = zip(*some, strict=True)
+            sizes = np.array([block.stop - block.start for block in blocks])
+            coordinates = slice(blocks[0].start, blocks[-1].stop)
+            parts.append((prior, coordinates, sizes, np.repeat(roots, sizes)))
+        return parts
 
     @property
     def names(self):
@@ -379,8 +393,9 @@ class MLPTarget(Target):
             rate = self.noise_scale + 0.5 * self.squared_errors(theta)
             theta[self.n_weights :] = np.log(rate / rng.gamma(shape, size=self.n_noise))
         precision = self._precision
-        for block, root, prior in self.groups:
-            precision[block] = root**2 * prior.draw_precision(root * weights[block], rng)
+        for prior, block, sizes, root in self._groups_by_prior:
+            coef = root * weights[block]
+            precision[block] = root**2 * prior.draw_precision(coef, rng, sizes)
         return theta, precision
 
     def scales(self, theta, precision, rng):
