@@ -292,8 +292,9 @@ def _noted_steepness(posterior, target, affordable):
     """
     theta = posterior.particles
     if affordable and posterior.scores is None:
-        posterior.log_densities, posterior.scores = target.log_density_and_score(theta)
-    elif affordable and posterior.log_densities is None:
+        posterior.log_densities, posterior.scores = None, target.score(theta)
+    if affordable and posterior.log_densities is None:
+        # In single precision those that come with scores differ in the last digits.
         posterior.log_densities = target.log_density(theta)
     if posterior.scores is None:
         return 0.0
