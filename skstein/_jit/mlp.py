@@ -13,7 +13,6 @@ import math
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import expit
 
 from . import dense_layers
 from .dense_layers import DF_UNIT
@@ -106,7 +105,7 @@ def _forward(layers, x, activation):
             elif activation == ACTIVATIONS["tanh"]:
                 np.tanh(x, out=x)
             else:
-                expit(x, out=x)
+                x = 0.5 + 0.5 * np.tanh(0.5 * x)
         values.append(x)
     return values
 

@@ -25,9 +25,10 @@ def report():
         module = importlib.import_module(info.name)
         for name, value in vars(module).items():
             if isinstance(value, Dispatcher) and value.__module__ == info.name:
+                part = value.targetoptions.get("no_cpython_wrapper")  # cached within routines
                 found[f"{info.name}.{name}"] = {
                     "signatures": [str(s) for s in value.signatures],
-                    "cached": value.stats.cache_path is not None,
+                    "cached": part or value.stats.cache_path is not None,
                     "misses": sum(value.stats.cache_misses.values()),
                     "hits": sum(value.stats.cache_hits.values()),
                 }
