@@ -12,13 +12,7 @@ from .._columns import location_and_scale
 from .._estimator import BayesianEstimator
 from .._parallel import make_map, one_thread
 from .._random import as_generator
-from .._validation import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    check_magnitude,
-    validate_data,
-)
+from .._validation import HasMethods, Interval, StrOptions, check_magnitude, validate_data
 from .._warnings import warn
 from ..inference import ENGINES, Ensemble, Trained, resolve_engine
 from ..inference._network import NETWORK_ENGINES, network_engine
@@ -88,10 +82,7 @@ class _BayesianMLP(BayesianEstimator):
 
     _parameter_constraints = {
         **BayesianEstimator._parameter_constraints,
-        "hidden_layer_sizes": [
-            "array-like",
-            Interval(Integral, 0, None, closed="left"),
-        ],
+        "hidden_layer_sizes": ["array-like", Interval(Integral, 0, None, closed="left")],
         "activation": [StrOptions({"relu", "tanh", "logistic"})],
         "inference": [StrOptions({*NETWORK_ENGINES, *ENGINES}), HasMethods("run")],
         "subspace": [None, StrOptions({"curve"})],
@@ -148,7 +139,7 @@ class _BayesianMLP(BayesianEstimator):
             )
         return tuple(map(int, sizes))
 
-    def _target(self, X, y, sample_weight, scaling, **options):
+    def _make_target(self, X, y, sample_weight, scaling, **options):
         # In the few coordinates of a subspace second derivatives are differenced.
         dtype = self.dtype if self.subspace is None else "float64"
         return MLPTarget(
@@ -167,8 +158,7 @@ class _BayesianMLP(BayesianEstimator):
         """The engine of ``inference``; one by name does as the other parameters say."""
         if inference == "ensemble":
             return self._training(self.n_networks, True)
-        by_name = isinstance(inference, str) and self.subspace is None
-        if by_name and inference in NETWORK_ENGINES:
+        if isinstance(inference, str) and self.subspace is None and inference in NETWORK_ENGINES:
             inference = network_engine(inference, self.n_networks, self._chain_thinning)
         return resolve_engine(inference)
 
@@ -231,10 +221,11 @@ class _BayesianMLP(BayesianEstimator):
                 "fit, or early_stopping=False."
             )
 
-    def _go_on(self, make_target, sample_weight, scaling):
+    def _go_on(self, X, y, sample_weight, scaling):
         """One epoch of the networks on more rows; nothing changes if it fails."""
         weight = getattr(self, "_stream_weight", 0.0) + float(sample_weight.sum())
-        target = make_target(prior_share=float(sample_weight.sum()) / weight)
+        share = float(sample_weight.sum()) / weight
+        target = self._make_target(X, y, sample_weight, scaling, prior_share=share)
         networks = getattr(self, "_networks", None)
         if networks is None:
             networks = untrained(target, self.n_networks, as_generator(self.random_state))

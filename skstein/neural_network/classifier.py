@@ -1,7 +1,6 @@
 """Neural networks for classes."""
 
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -218,8 +217,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         X, y = self._validated(X, y, further)
         X, codes, weights = self._coded(X, y, sample_weight, classes)
         scaling = self._scaling if further else self._find_scaling(X, weights)
-        make_target = partial(self._make_target, X, codes, weights, scaling)
-        return self._go_on(make_target, weights, scaling)
+        return self._go_on(X, codes, weights, scaling)
 
     def _coded(self, X, y, sample_weight, classes=None):
         """Rows as `_prepared` gives them, with numbers for labels; sets the classes."""
@@ -229,9 +227,6 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         codes = class_codes(y, classes, type(self).__name__)
         self.classes_ = classes
         return self._prepared(X, codes, weights)
-
-    def _make_target(self, X, codes, sample_weight, scaling, **options):
-        return self._target(X, codes, sample_weight, scaling, **options)
 
     def _chosen_inference(self, target):
         if self.inference != "auto":

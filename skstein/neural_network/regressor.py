@@ -305,8 +305,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         self._noise = noise_to_fit(self, further)
         X, y, weights = self._rows(X, y, sample_weight, further)
         scaling = self._scaling if further else self._find_scaling(X, weights, y)
-        make_target = partial(self._make_target, X, y, weights, scaling)
-        return self._go_on(make_target, weights, scaling)
+        return self._go_on(X, y, weights, scaling)
 
     def _rows(self, X, y, sample_weight, further):
         """Rows as `_prepared` gives them, with y of shape (n, n_outputs)."""
@@ -321,12 +320,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         return self._prepared(*drop_weightless(X, y, check_sample_weight(sample_weight, X)))
 
     def _make_target(self, X, y, sample_weight, scaling, **options):
-        return self._target(
-            X,
-            (y - scaling.y_center) / scaling.y_scale,
-            sample_weight,
-            scaling,
-            **options,
+        return super()._make_target(
+            X, (y - scaling.y_center) / scaling.y_scale, sample_weight, scaling, **options
         )
 
     @property

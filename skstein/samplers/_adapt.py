@@ -60,8 +60,7 @@ class DualAveraging:
         self._error += share * (self._target - acceptance - self._error)
         log_step = self._centre - math.sqrt(self._t) / 0.05 * self._error
         log_step = min(log_step, self._centre + _LONGEST)
-        decay = self._t**-0.75
-        self._average += decay * (log_step - self._average)
+        self._average += self._t**-0.75 * (log_step - self._average)
         self.step_size = quantized(math.exp(log_step))
 
     def freeze(self):
@@ -146,7 +145,7 @@ def _centred(scale, mean, score):
 
 
 class MetricAdaptation:
-    """The windows of a warm-up, at the end of each of which the metric is estimated anew.
+    """The windows of a warm-up, at the end of each of which the metric is estimated again.
 
     A window is as long as all before it together, and at least a third of the warm-up is left for
     the step size that belongs to the last metric.

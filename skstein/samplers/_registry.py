@@ -9,6 +9,5 @@ if TYPE_CHECKING:
     from ..protocols import DrawsChains
 
 SAMPLERS: Mapping[str, type["DrawsChains"]] = Registry(
-    "skstein.samplers",
-    {"rwm": "RWM", "mala": "MALA", "hmc": "HMC", "mams": "MAMS", "sgld": "SGLD"},
+    "skstein.samplers", {"rwm": "RWM", "mala": "MALA", "hmc": "HMC", "mams": "MAMS", "sgld": "SGLD"}
 )
