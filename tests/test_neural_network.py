@@ -28,7 +28,7 @@ from skstein.inference.curve import curve_middle
 from skstein.priors import Normal
 from skstein.targets import null_space
 from skstein.targets.mlp import MLPTarget
-from small import network
+from small import ENGINES, network
 
 ESTIMATORS = [BayesianMLPRegressor, BayesianMLPClassifier]
 CASES = list(product(ESTIMATORS, NETWORK_ENGINES))
@@ -696,7 +696,11 @@ def test_a_fit_warns_of_nothing():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("engine", ["ksd-mcmc", "pmd", "svgd"])
+@pytest.mark.parametrize(
+    "engine",
+    [ENGINES["ksd-mcmc"], ENGINES["pmd"], "svgd"],
+    ids=["ksd-mcmc", "pmd", "svgd by name"],
+)
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_particles_of_a_subspace_lie_in_a_plane(Estimator, engine):
     X, y = data(Estimator)

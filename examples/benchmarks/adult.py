@@ -81,11 +81,7 @@ def main():
                 )
             else:
                 model = BayesianMLPClassifier(
-                    args.hidden,
-                    inference=method,
-                    standardize=False,
-                    random_state=seed,
-                    **settings,
+                    args.hidden, inference=method, standardize=False, random_state=seed, **settings
                 )
             start = time.process_time()
             with warnings.catch_warnings():

@@ -33,11 +33,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 from scipy.stats import binom
 
-from skstein import (
-    BayesianLinearRegression,
-    BayesianLogisticRegression,
-    BayesianProbitRegression,
-)
+from skstein import BayesianLinearRegression, BayesianLogisticRegression, BayesianProbitRegression
 from skstein.inference import ENGINES
 from skstein.priors import HalfStudentT, Normal
 from skstein.targets import LinearTarget, LogisticTarget, ProbitTarget, SoftmaxTarget

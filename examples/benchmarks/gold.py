@@ -24,11 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skstein import (
-    BayesianLinearRegression,
-    BayesianLogisticRegression,
-    BayesianProbitRegression,
-)
+from skstein import BayesianLinearRegression, BayesianLogisticRegression, BayesianProbitRegression
 from skstein.inference import ENGINES
 from skstein.posterior import weighted_quantile
 from skstein.priors import Normal

@@ -76,8 +76,7 @@ def main():
             low, high = reg.predict_interval(X_test, 0.9).T
             cover = np.mean((low <= y_test) & (y_test <= high))
             print(
-                f"{method:12}{seed:5}{error:9.3f}{score:9.3f}{cover:8.3f}{seconds:9.1f}",
-                flush=True,
+                f"{method:12}{seed:5}{error:9.3f}{score:9.3f}{cover:8.3f}{seconds:9.1f}", flush=True
             )
 
 

@@ -67,9 +67,7 @@ def main():
     few = np.random.default_rng(arguments.seed).permutation(len(X))[: arguments.exact]
     length_scale = np.ones(X.shape[1]) if arguments.ard else 1.0
     kernel = ConstantKernel() * RBF(length_scale) + WhiteKernel()
-    models = {
-        "exact": (GaussianProcessRegressor(kernel, normalize_y=True), X[few], y[few]),
-    }
+    models = {"exact": (GaussianProcessRegressor(kernel, normalize_y=True), X[few], y[few])}
     for approximation in ("dtc", "fitc"):
         for n_inducing in arguments.inducing:
             model = SparseGPRegressor(

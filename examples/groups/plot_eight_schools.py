@@ -74,10 +74,7 @@ print(f"largest difference: {np.abs(quotient - score(point)).max():.1e}")
 # The left tail of :math:`\log \tau` is long, because all small :math:`\tau` are alike to the data,
 # and chains and particles are slow to cross it. So both engines may run longer than by default.
 
-engines = {
-    "mcmc": MCMC(max_draws=8000),
-    "pmfvb": PMFVB(n_snapshots=400, max_iter=2000),
-}
+engines = {"mcmc": MCMC(max_draws=8000), "pmfvb": PMFVB(n_snapshots=400, max_iter=2000)}
 posteriors = {label: infer(target, engine, random_state=0) for label, engine in engines.items()}
 
 # %%

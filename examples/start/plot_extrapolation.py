@@ -22,12 +22,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, SplineTransformer, StandardScaler
 
-from skstein import (
-    BayesianLinearRegression,
-    BayesianMLPRegressor,
-    SparseGPRegressor,
-    predictive,
-)
+from skstein import BayesianLinearRegression, BayesianMLPRegressor, SparseGPRegressor, predictive
 from skstein.plotting import PredictiveIntervalDisplay
 
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)

@@ -149,17 +149,20 @@ def judge(posterior, target, engine, frame, start, pilot=None):
         findings.append((True, reason))
     reasons = [reason for found, reason in findings if found]
     if reasons:
-        cure = "Raise the engine's iterations or particles, or use" if engine.iterative else "Use"
-        # Parameters that the rows hardly determine may be wrong and predictions right.
-        rows = (
-            " Predictions may still be good: compare a score." if target.n_rows is not None else ""
-        )
-        elsewhere = f" {START_ELSEWHERE}" if target.modes_unknown else ""
-        warn(
-            f"the posterior is likely to be wrong: {'; '.join(reasons)}. {cure} "
-            f"another engine.{rows}{elsewhere} The posterior's diagnostics have names and numbers.",
-            by=engine.name,
-        )
+        advice = " ".join(_advice(engine, target))
+        warn(f"the posterior is likely to be wrong: {'; '.join(reasons)}. {advice}", by=engine.name)
+
+
+def _advice(engine, target):
+    """Yield what to do about a posterior that is likely to be wrong."""
+    cure = "Raise the engine's iterations or particles, or use" if engine.iterative else "Use"
+    yield f"{cure} another engine."
+    # Parameters that the rows hardly determine may be wrong and predictions right.
+    if target.n_rows is not None:
+        yield "Predictions may still be good: compare a score."
+    if target.modes_unknown:
+        yield START_ELSEWHERE
+    yield "The posterior's diagnostics have names and numbers."
 
 
 def _log_density(target, points):

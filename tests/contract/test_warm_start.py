@@ -80,10 +80,9 @@ def test_what_the_chains_cannot_change_is_named(data, changed):
 
 def test_fwss_keeps_its_particles_and_adds_to_them(data, gold):
     reference = gold("synthetic4_logistic")
-    settings = dict(prior_scale=reference["prior_sd"])
     model = BayesianLogisticRegression(
         FWSS(50), standardize=False, random_state=0, warm_start=True
-    ).set_params(prior__scale=settings["prior_scale"], intercept_prior__scale=reference["prior_sd"])
+    ).set_params(prior__scale=reference["prior_sd"], intercept_prior__scale=reference["prior_sd"])
     first = model.fit(*data).posterior_.particles
     grown = model.set_params(inference__n_particles=200).fit(*data).posterior_
     assert_allclose(grown.particles[:50], first, rtol=1e-9)
