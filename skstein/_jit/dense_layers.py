@@ -271,14 +271,18 @@ def _gather(X, rows, units):
 def _kick(weights, velocity, scale, gradient, precision, step, keep, factor, spread, most, seed):
     for p in range(weights.shape[0]):
         force = factor * gradient[p] + precision[p] * weights[p]
-        velocity[p] = keep * velocity[p] - step * scale[p] * force
+        v = velocity[p] - step * scale[p] * force
+        v = most if v > most else v
+        velocity[p] = -most if v < -most else v
     _fill(gradient, seed)
+    half = step * weights.dtype.type(0.5)
     for p in range(weights.shape[0]):
-        v = velocity[p] + spread * gradient[p]
+        before = velocity[p]
+        v = keep * before + spread * gradient[p]
         v = most if v > most else v
         v = -most if v < -most else v
         velocity[p] = v
-        weights[p] += step * scale[p] * v
+        weights[p] += half * scale[p] * (before + v)
 
 
 @part

@@ -16,11 +16,14 @@ A step of size :math:`\varepsilon` on a batch of B of n rows, with the gradient 
 log likelihood:
 
 .. math::
-   v &\leftarrow e^{-\varepsilon} v - \varepsilon\, C \odot (\tfrac nB G + \tau \odot \theta)
+   v' &= v - \varepsilon\, C \odot (\tfrac nB G + \tau \odot \theta), \\
+   v &\leftarrow e^{-\varepsilon} v'
    + \sqrt{\max(0, 1 - e^{-2 \varepsilon} - \varepsilon^2 (\tfrac nB - 1) s)}\; \xi, \\
-   \theta &\leftarrow \theta + \varepsilon\, C \odot v,
+   \theta &\leftarrow \theta + \tfrac 12 \varepsilon\, C \odot (v' + v),
 
-where s is the mean squared error of the batch over the noise variance, at most 1; 1 for classes.
+where s is the mean squared error of the batch over the noise variance, at most 1; 1 for classes. So
+split, between two halves of the drift, friction and noise leave the weights of a Gaussian with its
+covariance, whatever the step (Leimkuhler & Matthews 2013).
 
 There is no acceptance step. The chains explore the mode they start in, and what they draw is an
 approximate posterior around it.
