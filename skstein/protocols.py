@@ -195,13 +195,16 @@ class TrainableNetwork(Protocol):
         """Networks as training begins with, (m, dim)."""
 
     def begin_training(self, theta: Array, rows: Array, held_out: Array, rng) -> Any:
-        """The state of one network, (dim,), that is trained on ``rows``."""
+        """The state of one network, (dim,), that is trained on ``rows``.
+
+        Such as a `skstein.targets.network.Training`, whose ``at_best`` is the state to keep.
+        """
 
     def train(self, n_epochs, batch_size, learning_rate, n_steps, patience, tol, state) -> Any:
         """The state after some more epochs; the one given is left as it was."""
 
-    def trained(self, state: Any, best: bool = False) -> Array:
-        """The network, (dim,), that a state has come to, or its best one."""
+    def trained(self, state: Any) -> Array:
+        """The network, (dim,), that a state has come to."""
 
     def training_loss(self, theta: Array, rows: Array) -> float:
         """Mean loss of one network, as training sees it."""

@@ -166,7 +166,8 @@ def test_out_of_bag_noise_is_larger_than_that_of_training_errors(rng):
     """Far more weights than rows: training errors would be all but zero."""
     X = rng.normal(size=(60, 5))
     y = X[:, 0] + rng.normal(size=60)
-    reg = BayesianMLPRegressor((50,), inference="ensemble", max_iter=500, random_state=0).fit(X, y)
+    params = {"inference": "ensemble", "early_stopping": False, "max_iter": 500}
+    reg = BayesianMLPRegressor((50,), random_state=0, **params).fit(X, y)
     training = np.mean((reg.predict(X) - y) ** 2)
     noise = reg.predict_uncertainty(X).aleatoric.mean()
     assert noise > 0.8 > 2.0 * training
@@ -230,8 +231,8 @@ def test_early_stopping_takes_the_best_state(rng):
     X = rng.normal(size=(80, 5))
     y = X[:, 0] + rng.normal(size=80)
     params = {"inference": "ensemble", "max_iter": 1000, "random_state": 0}
-    late = BayesianMLPRegressor((50,), **params).fit(X, y)
-    early = BayesianMLPRegressor((50,), early_stopping=True, **params).fit(X, y)
+    late = BayesianMLPRegressor((50,), early_stopping=False, **params).fit(X, y)
+    early = BayesianMLPRegressor((50,), **params).fit(X, y)
     X = rng.normal(size=(500, 5))
     y = X[:, 0] + rng.normal(size=500)
     assert np.mean((early.predict(X) - y) ** 2) < np.mean((late.predict(X) - y) ** 2)
@@ -412,7 +413,8 @@ def test_what_was_meant_to_end_early_is_not_reported(Estimator):
 def test_an_ensemble_that_follows_noise_says_so(rng):
     """Test rows say the same; chains, which draw the noise variance, need no such warning."""
     X, y = rng.normal(size=(100, 5)), rng.normal(size=100)
-    params = {"n_networks": 10, "max_iter": 500, "prior": Normal(30.0), "random_state": 0}
+    params = {"n_networks": 10, "max_iter": 500, "early_stopping": False, "random_state": 0}
+    params["prior"] = Normal(30.0)
     with pytest.warns(ConvergenceWarning, match="err more than a constant does"):
         reg = BayesianMLPRegressor((50,), inference="ensemble", **params).fit(X, y)
     assert reg.score(rng.normal(size=(2000, 5)), rng.normal(size=2000)) < -0.1

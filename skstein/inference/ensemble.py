@@ -23,6 +23,8 @@ _N_FOLDS = 10
 _ROUNDS = 20  # between which the callback may stop the run
 _SMALL_DATA, _SMALL_BATCH, _BATCH = 3000, 32, 100
 _FOREVER = 2**62
+_ENOUGH_TO_JUDGE = 20  # rows from which some are held out to stop early
+_PATIENCE = 1 / 3  # of all epochs
 _MEMORY = 0.9  # of the noise variance in a stream, from one epoch to the next
 
 
@@ -47,10 +49,11 @@ class Ensemble(Engine):
         Whether every network is kept from a tenth of the rows, from which noise variances are then
         estimated. Without it they are those of training errors, which are too small.
     validation_fraction : float or None, default=None
-        Stop a network early, and take its best state, by its likelihood of this share of the rows,
-        drawn for it at random; they are out of bag too.
-    n_iter_no_change : int, default=10
-        Epochs without progress after which a network stops early.
+        Take the best state of each network, by its likelihood of this share of the rows, drawn for
+        it at random; they are out of bag too. Normal noise has the variance that suits them. With
+        fewer than 20 rows it is the last state.
+    n_iter_no_change : int or None, default=None
+        Epochs without progress after which a network stops early; None: a third of all epochs.
     tol : float, default=1e-4
         What counts as progress in the mean log likelihood.
 
@@ -97,7 +100,7 @@ class Ensemble(Engine):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "out_of_bag": ["boolean"],
         "validation_fraction": [None, Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_iter_no_change": [None, Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
     }
     requires = (
@@ -119,7 +122,7 @@ class Ensemble(Engine):
     learning_rate: float = 0.01
     out_of_bag: bool = True
     validation_fraction: float | None = None
-    n_iter_no_change: int = 10
+    n_iter_no_change: int | None = None
     tol: float = 0.0001
 
     def check(self, target):
@@ -141,23 +144,25 @@ class Ensemble(Engine):
         batch_size = resolve_batch_size(self.batch_size, n)
         n_epochs = self._n_epochs(n)
         generators = rng.spawn(len(theta))
-        held_out = self._held_out(n, target.n_noise, rng)
+        early = self.validation_fraction is not None and n >= _ENOUGH_TO_JUDGE
+        held_out = self._held_out(n, target.n_noise, early, rng)
         states = [
             target.begin_training(start, np.setdiff1d(np.arange(n), rows), rows, generator)
             for start, rows, generator in zip(theta, held_out, generators, strict=True)
         ]
         epochs = [-(-len(state.rows) // batch_size) for state in states]  # each in steps
         n_steps = n_epochs * min(epochs)
-        early = self.validation_fraction is not None
-        patience = self.n_iter_no_change if early else _FOREVER
+        patience = self.n_iter_no_change or int(np.ceil(_PATIENCE * n_epochs))
+        patience = patience if early else _FOREVER
 
         def n_iter():
             done = [int(state.done[0]) for state in states]
             return max(-(-steps // size) for steps, size in zip(done, epochs, strict=True))
 
         def survivors():
-            particles = np.stack([target.trained(state, early) for state in states])
-            return Survivors(target, states, particles, target.dead(particles), self.learning_rate)
+            chosen = [state.at_best for state in states] if early else states
+            particles = np.stack([target.trained(state) for state in chosen])
+            return Survivors(target, chosen, particles, target.dead(particles), self.learning_rate)
 
         def make_posterior():
             kept = survivors()
@@ -215,20 +220,15 @@ class Ensemble(Engine):
             return self.max_iter
         return automatic_epochs(n, resolve_batch_size(self.batch_size, n))
 
-    def _held_out(self, n, n_noise, rng):
+    def _held_out(self, n, n_noise, early, rng):
         """The rows that each network is not trained on."""
         m = self.n_particles
-        if self.validation_fraction is not None:
+        if early:
             count = int(np.ceil(self.validation_fraction * n))
             if count >= n:
                 raise ValueError(
                     f"validation_fraction={self.validation_fraction:g} leaves none of {n} rows to "
                     "train on; use early_stopping=False."
-                )
-            if count == 1:
-                warn(
-                    f"early stopping judges each network by 1 of {n} rows, which says next to "
-                    "nothing: raise validation_fraction, or use early_stopping=False."
                 )
             return [rng.permutation(n)[:count] for _ in range(m)]
         if not (self.out_of_bag and n_noise) or n == 1:

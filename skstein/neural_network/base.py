@@ -74,7 +74,7 @@ class _BayesianMLP(BayesianEstimator):
     max_iter: int | str = "auto"
     early_stopping: bool = False
     validation_fraction: float = 0.1
-    n_iter_no_change: int = 10
+    n_iter_no_change: int | None = None
     tol: float = 1e-4
     standardize: bool = True
     dtype: str = "float32"
@@ -93,7 +93,7 @@ class _BayesianMLP(BayesianEstimator):
         "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_iter_no_change": [None, Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "standardize": ["boolean"],
         "dtype": [StrOptions({"float32", "float64"})],
@@ -214,11 +214,6 @@ class _BayesianMLP(BayesianEstimator):
             raise ValueError(
                 f"partial_fit trains whole networks, and would leave the plane of "
                 f"subspace={self.subspace!r}: use fit, or subspace=None."
-            )
-        if self.early_stopping:
-            raise ValueError(
-                "partial_fit trains for one epoch, which early_stopping=True cannot shorten: use "
-                "fit, or early_stopping=False."
             )
 
     def _go_on(self, X, y, sample_weight, scaling):

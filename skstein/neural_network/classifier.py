@@ -57,12 +57,13 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     max_iter : int or "auto", default="auto"
         Epochs of training; "auto" is as many as make 5,000 steps, from 15 to 2000.
     early_stopping : bool, default=False
-        Whether each network is stopped when its likelihood of some rows, held out for it alone, no
-        longer grows.
+        Whether each network is that of its best epoch, by the likelihood of some rows that are held
+        out for it alone. The second stage sees all rows.
+        It is left out with fewer than 20 rows, and by `partial_fit`.
     validation_fraction : float, default=0.1
         Share of these rows.
-    n_iter_no_change : int, default=10
-        Epochs without progress after which a network stops early.
+    n_iter_no_change : int or None, default=None
+        Epochs without progress after which a network stops early; None: a third of all epochs.
     tol : float, default=1e-4
         What counts as progress in the mean log likelihood.
     standardize : bool, default=True

@@ -93,13 +93,14 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         First step of Adam; it falls to zero along a cosine.
     max_iter : int or "auto", default="auto"
         Epochs of training; "auto" is as many as make 20,000 steps, from 50 to 2000.
-    early_stopping : bool, default=False
-        Whether each network is stopped when its likelihood of some rows, held out for it alone, no
-        longer grows.
+    early_stopping : bool, default=True
+        Whether each network is that of its best epoch, by the likelihood of some rows that are held
+        out for it alone, so that training does not follow the noise of a noisy outcome. The second
+        stage sees all rows. It is left out with fewer than 20 rows, and by `partial_fit`.
     validation_fraction : float, default=0.1
         Share of these rows.
-    n_iter_no_change : int, default=10
-        Epochs without progress after which a network stops early.
+    n_iter_no_change : int or None, default=None
+        Epochs without progress after which a network stops early; None: a third of all epochs.
     tol : float, default=1e-4
         What counts as progress in the mean log likelihood.
     standardize : bool, default=True
@@ -193,6 +194,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     noise_scale: float | None = None
     null_space: float = 0.5
     learning_rate_init: float = 0.01
+    early_stopping: bool = True
 
     @property
     def _named_parameters(self):

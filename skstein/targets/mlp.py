@@ -344,10 +344,7 @@ class MLPTarget(Target):
             if state.waiting >= patience:
                 break
             epochs(1)
-            loss = -np.average(
-                self._pointwise(self.trained(state)[None], state.held_out)[0],
-                weights=self.data[2][state.held_out],
-            )
+            loss = self._held_out_loss(self.trained(state), state.held_out)
             if state.best is None or loss < state.best[0] - tol:
                 state.best = loss, state.weights.copy(), state.noise.copy()
                 state.waiting = 0
@@ -355,12 +352,9 @@ class MLPTarget(Target):
                 state.waiting += 1
         return state
 
-    def trained(self, state, best=False):
-        """The particle, of shape (dim,), that a `Training` has come to, or its best one."""
-        weights, noise = state.weights, state.noise
-        if best and state.best is not None:
-            _, weights, noise = state.best
-        return np.concatenate([weights, np.log(noise[: self.n_noise])]).astype(float)
+    def trained(self, state):
+        """The particle, of shape (dim,), that a `Training` has come to."""
+        return np.concatenate([state.weights, np.log(state.noise[: self.n_noise])]).astype(float)
 
     def training_loss(self, theta, rows):
         """Mean loss of one particle as training sees it: squared errors, or - log likelihood."""
@@ -368,6 +362,14 @@ class MLPTarget(Target):
         if self.n_noise:
             return self.squared_errors(theta, rows).sum() / weights.sum()
         return -np.average(self._pointwise(theta[None], rows)[0], weights=weights)
+
+    def _held_out_loss(self, theta, rows):
+        """Mean negative log likelihood of rows held out, with the normal noise that suits them."""
+        if not self.n_noise:
+            return self.training_loss(theta, rows)
+        weight = self.data[2][rows].sum(dtype=float)
+        variance = self.squared_errors(theta, rows) / weight
+        return 0.5 * float(np.log(np.maximum(variance, self.noise_scale / self.n_rows)).sum())
 
     def _usual_loss(self, state):
         guess = state.noise.sum(dtype=float) if self.n_noise else np.log(max(2, self.n_outputs))

@@ -1,6 +1,6 @@
 """What a network looks like, and a network in training."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -183,6 +183,14 @@ class Training:
     worst_loss: float = 0.0
     loss: float = np.nan
     silent: int = 0
+
+    @property
+    def at_best(self):
+        """The same network as it was in its best epoch."""
+        if self.best is None:
+            return self
+        _, weights, noise = self.best
+        return replace(self, weights=weights, noise=noise)
 
     @property
     def bounced(self):

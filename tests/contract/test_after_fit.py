@@ -44,6 +44,7 @@ FITS = {
 }
 # Values that no fit here has, of parameters that are neither true or false nor numbers.
 OTHERS = {
+    "n_iter_no_change": 7,
     "noise_shape": 2.0,
     "noise_scale": 2.0,
     "activation": "tanh",

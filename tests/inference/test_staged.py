@@ -368,21 +368,13 @@ def test_epochs_are_those_that_were_made(Estimator):
 
 
 @every_estimator
-def test_one_row_to_stop_by_is_warned_of(Estimator):
-    X, y = data(Estimator, 8)
-    with pytest.warns(ConvergenceWarning, match="early stopping judges each network by 1 of 8"):
-        small(Estimator, early_stopping=True).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        small(Estimator, early_stopping=True, validation_fraction=0.4).fit(X, y)
-
-
-@every_estimator
-def test_a_stream_is_not_stopped_early(Estimator):
-    X, y = data(Estimator)
-    model = small(Estimator, early_stopping=True)
-    with pytest.raises(ValueError, match="early_stopping=True"):
-        model.partial_fit(X, y, **stream(Estimator))
+@pytest.mark.parametrize("fitted", [True, False])
+def test_few_rows_and_streams_are_not_stopped_early(Estimator, fitted):
+    X, y = data(Estimator, 19)
+    fits = [small(Estimator, early_stopping=early) for early in (True, False)]
+    for model in fits:
+        _ = model.fit(X, y) if fitted else model.partial_fit(X, y, **stream(Estimator))
+    assert_array_equal(*(model.posterior_.particles for model in fits))
 
 
 def test_pmfvb_asks_for_what_it_uses():
