@@ -35,7 +35,7 @@ test-portable: $(VENV)/.installed-test
 # The oldest versions that pyproject.toml allows, and another seed.
 test-minimum: $(MINIMUM)/.installed
 	$(MINIMUM)/bin/python -m pytest -n 2 --seed 1 tests/test_linear_model.py tests/test_outcomes.py \
-	    tests/test_probit.py
+	    tests/test_probit.py tests/test_mlp_target.py
 
 # Packages that take any estimator of scikit-learn.
 test-clients: $(CLIENTS)/.installed
