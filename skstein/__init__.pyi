@@ -10,7 +10,7 @@ from . import protocols as protocols
 from . import samplers as samplers
 from . import targets as targets
 from . import thinning as thinning
-from ._inside import posterior_of as posterior_of
+from ._wrapped_estimators import posterior_of as posterior_of
 from .checks import check_target as check_target
 from .decomposition import LatentDirichletAllocation as LatentDirichletAllocation
 from .gaussian_process import SparseGPRegressor as SparseGPRegressor

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from ._blocks import row_blocks
+from ._row_blocks import row_blocks
 
 _EPS = np.finfo(np.float64).eps
 

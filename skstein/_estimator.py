@@ -19,7 +19,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import InconsistentVersionWarning
 
 from ._callbacks import ProgressLines, RoundTasks, between_rounds
-from ._named import NamedParameters
+from ._named_parameters import NamedParameters
 from ._validation import has_callbacks, validate_data
 from .inference import resolve_engine
 

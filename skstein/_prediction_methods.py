@@ -19,9 +19,9 @@ from sklearn.utils import (
 from sklearn.utils.validation import check_is_fitted
 
 from . import shards
-from ._blocks import row_blocks
 from ._parallel import one_thread
 from ._random import as_generator
+from ._row_blocks import row_blocks
 from ._validation import about, check_fractions, check_sample_weight, interval_ends, refuse_dask
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._blocks import row_blocks
+from ._row_blocks import row_blocks
 
 _ROUNDING = 1e-12  # of sums of weights
 _FEW = 32  # components, where a quantile of all is looked for

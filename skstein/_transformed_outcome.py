@@ -11,10 +11,10 @@ from scipy.special import ndtr
 from sklearn import config_context
 from sklearn.utils import Bunch
 
-from ._blocks import row_blocks
 from ._crps import crps_of_points
 from ._predictive_distribution import Predictive
 from ._quantiles import weighted_quantile
+from ._row_blocks import row_blocks
 from ._validation import check_fractions
 
 # If the map is not monotone, outcomes at these standard normal scores stand for all. Quantiles are

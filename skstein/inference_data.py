@@ -7,8 +7,8 @@ that each draw predicts. A posterior alone has neither; an estimator has both on
 import numpy as np
 
 from ._containers import make_container
-from ._inside import inside, named_posterior
 from ._random import as_generator
+from ._wrapped_estimators import inside, named_posterior
 from .predictive import with_likelihood
 
 __all__ = ["to_arviz"]

@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from . import outcomes
-from ._named import NamedParameters, by_name, own_instance
+from ._named_parameters import NamedParameters, by_name, own_instance
 from ._validation import LARGEST, HasMethods, Interval, StrOptions
 from .outcomes.student_t import LEAST_DF
 from .priors import PRIORS, resolve_prior

@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 
 from densities import central_differences, rare_categories, standard_normal
 from skstein import LogDensity
-from skstein.inference._frame import find_frame
+from skstein.inference._working_coordinates import find_frame
 from skstein.outcomes import Bernoulli, NegativeBinomial, Probit
 from skstein.priors import Normal, StudentT
 from skstein.targets import (

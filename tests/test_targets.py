@@ -9,7 +9,7 @@ from sklearn import config_context
 
 from densities import central_differences
 from skstein import LogDensity
-from skstein._blocks import row_blocks
+from skstein._row_blocks import row_blocks
 from skstein.priors import InverseGamma, Normal, resolve_prior
 from skstein.targets import LinearTarget, LogisticTarget, SoftmaxTarget, Target, supports
 

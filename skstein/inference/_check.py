@@ -26,8 +26,8 @@ from .._warnings import warn
 from ..posterior import weighted_quantile
 from ..targets import Transformed
 from ..targets.base import NotANumber
-from ._frame import START_ELSEWHERE
 from ._modes import LEAST_MASS
+from ._working_coordinates import START_ELSEWHERE
 
 MAX_PARTICLES = 1000  # the check needs no more
 # Enough to detect a mean error of .35 standard deviations. Prime, so that an even stride through

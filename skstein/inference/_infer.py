@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 from scipy.linalg import LinAlgError
 
+from .._density_fingerprint import FEW, Probe
 from .._parallel import OneByOne, make_map, one_thread
-from .._probe import FEW, Probe
 from .._random import as_generator
 from .._validation import about
 from .._warnings import warn
@@ -20,11 +20,11 @@ from ..targets import ControlVariate, Transformed, supports
 from ..targets.base import NotANumber
 from ..targets.transformed_regression import transformed_target
 from ._check import StartDraws, judge, most_scored
-from ._frame import find_frame
+from ._heavy_tails import follow_tails
 from ._hold_out import hold_out
 from ._registry import resolve_engine
 from ._surrogate import correct_surrogate, surrogate_of
-from ._tails import follow_tails
+from ._working_coordinates import find_frame
 from .base import Engine, with_posteriors
 
 

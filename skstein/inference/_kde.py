@@ -3,7 +3,7 @@
 The kernels are Gaussian. By default each has the full covariance of its group and Silverman's
 bandwidth h; every centre is shrunk towards its group's mean by ``sqrt(1 - h^2)``, so that draws
 have the group's covariance and not ``1 + h^2`` times it (Liu & West 2001). Separated modes are
-groups of their own (`_groups.py`). With h = 1 the kernels of a group are one Gaussian.
+groups of their own (`_gaussian_mixture.py`). With h = 1 the kernels of a group are one Gaussian.
 
 The draws of each group are moved affinely so that their mean and covariance are those of the
 weighted particles exactly, and the kernels are moved with them: a long sequence of estimates, each
@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from .._quantiles import systematic
-from ._groups import find_groups
+from ._gaussian_mixture import find_groups
 
 _ENOUGH = 300  # particles that show whether there are separated groups
 _BUFFER = 8 * 2**20  # elements of one block of the distances: 64 MB

@@ -10,8 +10,8 @@ it. Where it is not negligible, all of them are weighted by the ratio, smoothed 
 import numpy as np
 from sklearn.exceptions import EfficiencyWarning
 
+from .._density_fingerprint import Probe
 from .._pareto import pareto_smoothed
-from .._probe import Probe
 from .._warnings import warn
 from ..targets.surrogate import Surrogate, worth_a_surrogate
 from ._check import affordable_particles

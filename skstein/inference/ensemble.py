@@ -16,7 +16,7 @@ import numpy as np
 from .._validation import Interval, StrOptions
 from .._warnings import warn
 from ..posterior import ParticlePosterior
-from ._survivors import Survivors, following_noise, judged_in_stream, on_their_way
+from ._failed_networks import Survivors, following_noise, judged_in_stream, on_their_way
 from .base import AUTO_BATCH_SIZE, N_PARTICLES, Engine, Rounds
 
 _N_FOLDS = 10

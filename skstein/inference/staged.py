@@ -14,7 +14,7 @@ does. The second engine works where it can:
   (`skstein.inference.curve`).
 
 Particles that explain the rows worse than a constant does are left out at the end, whoever made
-them (`_survivors.py`).
+them (`_failed_networks.py`).
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -29,8 +29,8 @@ from ..targets import Affine, supports
 from ..targets.scaled_network import ScaledNetwork
 from ..targets.subspace import Subspace, curve_plane
 from ._check import stein_residuals
+from ._failed_networks import without_failures
 from ._infer import Progress, approximate
-from ._survivors import without_failures
 from .base import Engine, as_engine
 from .curve import curve_middle
 

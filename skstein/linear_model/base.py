@@ -26,7 +26,7 @@ from .._validation import (
 from .._warnings import warn
 from ..inference import ENGINES, resolve_engine
 from ..priors import DEVIATION_PRIORS, PRIORS, resolve_deviation_prior, resolve_prior
-from ._knowledge import half_scale, signs_of, with_prior, with_signs
+from ._prior_knowledge import half_scale, signs_of, with_prior, with_signs
 from .offset import check_offset, offset_column, split
 from .scaling import _Scaling
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._classes import class_codes, stream_classes
+from .._class_labels import class_codes, stream_classes
 from .._prediction_methods import BayesianClassifierMixin
 from .._validation import LARGEST, StrOptions, available_if, validated
 from .base import BayesianLinearModel, takes_more_rows

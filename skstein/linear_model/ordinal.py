@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._classes import alphabetical_order, classes_in_order, declared_order
+from .._class_labels import alphabetical_order, classes_in_order, declared_order
 from .._validation import LARGEST, Interval, StrOptions
 from ..outcomes import Ordinal
 from ..outcomes.ordinal import LINKS

@@ -7,8 +7,8 @@ Beside these there are scikit-learn's ``mean_pinball_loss``, of a quantile, and 
 import numpy as np
 
 from .. import _jit
-from .._blocks import row_blocks
 from .._crps import crps_of_points
+from .._row_blocks import row_blocks
 from .._validation import interval_ends
 from ._average import average, normalized
 

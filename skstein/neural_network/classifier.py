@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._classes import class_codes, stream_classes
+from .._class_labels import class_codes, stream_classes
 from .._columns import drop_weightless
 from .._prediction_methods import BayesianClassifierMixin
 from .._validation import HasMethods, StrOptions, check_sample_weight, validated

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .._lazy import Registry
+from .._lazy_imports import Registry
 
 if TYPE_CHECKING:
     from ..protocols import DrawsChains

@@ -11,7 +11,7 @@ import copy
 import numpy as np
 import scipy.sparse
 
-from .._blocks import LEAST_ROWS
+from .._row_blocks import LEAST_ROWS
 
 # Up to here a copy is no burden, and a little faster.
 _COPIED_UP_TO = 2**28  # bytes

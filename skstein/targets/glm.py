@@ -1,6 +1,6 @@
 """Regression targets: an outcome, a design matrix and a prior of its coefficients.
 
-All sums over rows go block by block (`_blocks.py`), through BLAS and NumPy's vectorised
+All sums over rows go block by block (`_row_blocks.py`), through BLAS and NumPy's vectorised
 exponentials, which are several times faster than a compiled scalar loop.
 """
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._blocks import row_blocks
+from .._row_blocks import row_blocks
 from ..outcomes import Bernoulli, Categorical, Probit
 from ..priors import Normal
 from ..priors.noise import JointPrior

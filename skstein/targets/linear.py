@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from .. import outcomes
-from .._blocks import row_blocks
+from .._row_blocks import row_blocks
 from .factors import ConjugateFactor, PrecisionNormal
 from .glm import RegressionTarget
 from .noise_map import NoiseMap

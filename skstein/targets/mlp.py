@@ -23,7 +23,7 @@ from operator import itemgetter
 import numpy as np
 
 from .. import _jit
-from .._blocks import row_blocks
+from .._row_blocks import row_blocks
 from ..outcomes import Bernoulli, Categorical, Heteroscedastic, Normal, StudentT
 from ..priors import HierarchicalNormal, InverseGamma
 from ._weight_priors import weight_prior

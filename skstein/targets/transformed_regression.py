@@ -8,7 +8,7 @@ straightens one-sided coordinates stays before the affine map that it ends in.
 
 import numpy as np
 
-from .._blocks import row_blocks
+from .._row_blocks import row_blocks
 from .bijections import placed
 from .transformed import Transformed
 

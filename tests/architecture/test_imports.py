@@ -14,7 +14,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "skstein"
 
 # What every module may import, beside the standard library and its own folder.
-EVERYWHERE = ("numpy", "scipy", "skstein._lazy", "skstein._named")
+EVERYWHERE = ("numpy", "scipy", "skstein._lazy_imports", "skstein._named_parameters")
 OPTIONAL = ("matplotlib", "arviz", "arviz_base", "pandas", "dask", "distributed", "xarray")
 
 # The parts of a target that are no model: what an engine may know of them.
@@ -25,7 +25,7 @@ SEAM = tuple(
 ENGINE = (
     "sklearn.base",
     "sklearn.exceptions",
-    "skstein._probe",
+    "skstein._density_fingerprint",
     "skstein._quantiles",
     "skstein._validation",
     "skstein._warnings",
@@ -41,8 +41,8 @@ ESTIMATOR = (
     "sklearn.base",
     "sklearn.exceptions",
     "sklearn.utils",
-    "skstein._blocks",
-    "skstein._classes",
+    "skstein._row_blocks",
+    "skstein._class_labels",
     "skstein._columns",
     "skstein._estimator",
     "skstein._jit",
@@ -68,21 +68,21 @@ ROWS = {
     # Arrays and scalars: no SciPy either.
     "skstein._jit": ("numba",),
     # What each of these wraps, others get from it.
-    "skstein._blocks": ("sklearn.get_config",),
+    "skstein._row_blocks": ("sklearn.get_config",),
     "skstein._containers": ("arviz", "arviz_base", "pandas"),
-    "skstein._lazy": (),
-    "skstein._named": ("sklearn.base",),
+    "skstein._lazy_imports": (),
+    "skstein._named_parameters": ("sklearn.base",),
     "skstein._parallel": ("cloudpickle", "joblib", "threadpoolctl"),
     "skstein._random": ("sklearn.utils",),
     "skstein._validation": ("sklearn.base", "sklearn.utils", "skstein._warnings"),
     "skstein._warnings": ("sklearn.exceptions",),
     "skstein._callbacks": (),
-    "skstein._classes": ("sklearn.utils", "skstein._warnings"),
-    "skstein._columns": ("skstein._blocks",),
+    "skstein._class_labels": ("sklearn.utils", "skstein._warnings"),
+    "skstein._columns": ("skstein._row_blocks",),
     "skstein._crps": ("skstein._quantiles",),
     "skstein._pareto": (),
-    "skstein._probe": (),
-    "skstein._quantiles": ("skstein._blocks",),
+    "skstein._density_fingerprint": (),
+    "skstein._quantiles": ("skstein._row_blocks",),
     # Parameter objects, and what is learnt from arrays alone.
     "skstein.diagnostics": (),
     "skstein.kernels": ("sklearn.base", "skstein._jit"),
@@ -93,7 +93,7 @@ ROWS = {
         "skstein.kernels",
     ),
     "skstein.metrics.distributions": (
-        "skstein._blocks",
+        "skstein._row_blocks",
         "skstein._crps",
         "skstein._jit",
         "skstein._validation",
@@ -122,7 +122,7 @@ ROWS = {
     "skstein.shards": ("dask", "distributed", "pandas", "skstein._parallel", "skstein._validation"),
     # A target knows neither engines nor scikit-learn.
     "skstein.targets": (
-        "skstein._blocks",
+        "skstein._row_blocks",
         "skstein._jit",
         "skstein.outcomes",
         "skstein.priors",
@@ -130,9 +130,9 @@ ROWS = {
     ),
     # A posterior does not know how it was made.
     "skstein.posterior": (
-        "skstein._blocks",
+        "skstein._row_blocks",
         "skstein._containers",
-        "skstein._probe",
+        "skstein._density_fingerprint",
         "skstein._quantiles",
         "skstein._random",
         "skstein._validation",
@@ -147,8 +147,8 @@ ROWS = {
     # An engine knows a target and a generator: not X, y, classes or which model it is. It is handed
     # a `map`; only `infer` decides how pieces are run, and it alone wraps targets.
     "skstein.inference": ENGINE,
-    "skstein.inference._groups": ("sklearn.exceptions", "sklearn.mixture"),
-    "skstein.inference._frame": (*ENGINE, "skstein.targets.one_sided"),
+    "skstein.inference._gaussian_mixture": ("sklearn.exceptions", "sklearn.mixture"),
+    "skstein.inference._working_coordinates": (*ENGINE, "skstein.targets.one_sided"),
     "skstein.inference._surrogate": (*ENGINE, "skstein._pareto", "skstein.targets.surrogate"),
     "skstein.inference._infer": (
         *ENGINE,
@@ -180,7 +180,7 @@ ROWS = {
     "skstein._prediction_methods": (
         "sklearn.base",
         "sklearn.utils",
-        "skstein._blocks",
+        "skstein._row_blocks",
         "skstein._parallel",
         "skstein._random",
         "skstein._validation",
@@ -198,7 +198,7 @@ ROWS = {
         "skstein.inference._mirror",
         "skstein.inference.base",
     ),
-    "skstein._inducing_mixture": ("skstein._blocks", "skstein._inducing", "skstein._parallel"),
+    "skstein._inducing_mixture": ("skstein._row_blocks", "skstein._inducing", "skstein._parallel"),
     "skstein._inducing": (
         "sklearn.base",
         "sklearn.gaussian_process",
@@ -228,18 +228,18 @@ ROWS = {
     "skstein._transformed_outcome": (
         "sklearn.config_context",
         "sklearn.utils",
-        "skstein._blocks",
+        "skstein._row_blocks",
         "skstein._crps",
         "skstein._predictive_distribution",
         "skstein._quantiles",
         "skstein._validation",
     ),
     # What is inside of what scikit-learn wraps around an estimator, and what it says of rows.
-    "skstein._inside": ("sklearn.pipeline", "sklearn.utils", "skstein.posterior"),
+    "skstein._wrapped_estimators": ("sklearn.pipeline", "sklearn.utils", "skstein.posterior"),
     "skstein.inference_data": (
         "sklearn.utils",
         "skstein._containers",
-        "skstein._inside",
+        "skstein._wrapped_estimators",
         "skstein._random",
         "skstein.predictive",
     ),
@@ -254,7 +254,7 @@ ROWS = {
         "matplotlib",
         "sklearn.base",
         "sklearn.utils",
-        "skstein._inside",
+        "skstein._wrapped_estimators",
         "skstein._validation",
         "skstein.kernels",
         "skstein.posterior",
@@ -380,7 +380,7 @@ def test_imports_follow_the_rules(module):
         ("skstein.outcomes.poisson", "from sklearn.base import BaseEstimator"),
         ("skstein.linear_model.normal", "from ..inference import PMFVB"),
         ("skstein.protocols", "from .targets.base import Target"),
-        ("skstein.a_new_module", "from ._blocks import row_blocks"),
+        ("skstein.a_new_module", "from ._row_blocks import row_blocks"),
         ("skstein.inference.pmd", "from skstein._parallel import parallel_map"),
         ("skstein.inference.pmd", "from sklearn.utils import check_array"),
         ("skstein.samplers.hmc", "def f():\n    import joblib"),

@@ -13,11 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from skstein import LogDensity, infer
 from skstein._quantiles import systematic
 from skstein.inference import PMD, InverseSqrt, InverseTime
-from skstein.inference._frame import find_frame
-from skstein.inference._groups import find_groups
+from skstein.inference._gaussian_mixture import find_groups
 from skstein.inference._kde import KernelDensity, defensive_draws, grouped_draws, plain_draws
 from skstein.inference._mirror import WeightedParticles, batches, bayes_step, mirror_step
 from skstein.inference._pcn import pcn_moves
+from skstein.inference._working_coordinates import find_frame
 from skstein.targets import Affine, LogisticTarget
 from skstein.targets.transformed import Transformed
 

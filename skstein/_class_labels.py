@@ -62,7 +62,7 @@ def class_codes(y, classes, name):
     Examples
     --------
     >>> import numpy as np
-    >>> from skstein._classes import class_codes
+    >>> from skstein._class_labels import class_codes
     >>> class_codes(np.array(["b", "a", "b"]), np.array(["a", "b", "c"]), "Classifier")
     array([1, 0, 1])
     """

@@ -31,7 +31,7 @@ def row_blocks(n_rows, bytes_per_row, *, least=LEAST_ROWS):
 
     Examples
     --------
-    >>> from skstein._blocks import row_blocks
+    >>> from skstein._row_blocks import row_blocks
     >>> [block.stop - block.start for block in row_blocks(1000, 2**9)]
     [512, 488]
     """
