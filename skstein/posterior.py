@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._containers import as_table, make_container, variables_of
-from ._density_fingerprint import Probe
+from ._density_probe import Probe
 from ._quantiles import narrowest_interval, systematic, weighted_quantile
 from ._random import as_generator
 from ._validation import check_count, check_fractions

@@ -238,6 +238,19 @@ def test_early_stopping_takes_the_best_state(rng):
     assert np.mean((early.predict(X) - y) ** 2) < np.mean((late.predict(X) - y) ** 2)
 
 
+def test_chains_start_where_networks_do_not_follow_the_noise(seed):
+    """From the last epoch they take long to come to a noise variance as large as the true one."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 20))
+    y = X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=200)
+    early, late = (
+        BayesianMLPRegressor(n_networks=3, early_stopping=early, random_state=seed).fit(X, y)
+        for early in (True, False)
+    )
+    early, late = (reg.posterior_.mean()[-1] + np.log(y.var()) for reg in (early, late))
+    assert early > max(late, -0.8)  # the truth is log(1)
+
+
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_grid_over_engines_and_what_they_contain(Estimator):
     X, y = data(Estimator)

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from .._density_fingerprint import FEW, Probe
+from .._density_probe import FEW, Probe
 from .._parallel import OneByOne, make_map, one_thread
 from .._random import as_generator
 from .._validation import about

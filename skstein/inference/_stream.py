@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 
-from .._density_fingerprint import Probe
+from .._density_probe import Probe
 from ..posterior import ParticlePosterior
 from ._kde import KernelDensity, defensive_draws
 from ._memory import Memory

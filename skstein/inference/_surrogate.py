@@ -10,7 +10,7 @@ it. Where it is not negligible, all of them are weighted by the ratio, smoothed 
 import numpy as np
 from sklearn.exceptions import EfficiencyWarning
 
-from .._density_fingerprint import Probe
+from .._density_probe import Probe
 from .._pareto import pareto_smoothed
 from .._warnings import warn
 from ..targets.surrogate import Surrogate, worth_a_surrogate

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from .._density_fingerprint import Probe
+from .._density_probe import Probe
 from .._validation import HasMethods, Interval, StrOptions
 from ..posterior import ParticlePosterior
 from ..targets import supports

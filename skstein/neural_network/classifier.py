@@ -58,8 +58,8 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         Epochs of training; "auto" is as many as make 5,000 steps, from 15 to 2000.
     early_stopping : bool, default=False
         Whether each network is that of its best epoch, by the likelihood of some rows that are held
-        out for it alone. The second stage sees all rows.
-        It is left out with fewer than 20 rows, and by `partial_fit`.
+        out for it alone. The second stage sees all rows. With fewer than 20 rows, and in
+        `partial_fit`, networks do not stop early.
     validation_fraction : float, default=0.1
         Share of these rows.
     n_iter_no_change : int or None, default=None

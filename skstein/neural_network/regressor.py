@@ -96,7 +96,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     early_stopping : bool, default=True
         Whether each network is that of its best epoch, by the likelihood of some rows that are held
         out for it alone, so that training does not follow the noise of a noisy outcome. The second
-        stage sees all rows. It is left out with fewer than 20 rows, and by `partial_fit`.
+        stage sees all rows. With fewer than 20 rows, and in `partial_fit`, networks do not stop
+        early.
     validation_fraction : float, default=0.1
         Share of these rows.
     n_iter_no_change : int or None, default=None

@@ -25,7 +25,7 @@ SEAM = tuple(
 ENGINE = (
     "sklearn.base",
     "sklearn.exceptions",
-    "skstein._density_fingerprint",
+    "skstein._density_probe",
     "skstein._quantiles",
     "skstein._validation",
     "skstein._warnings",
@@ -81,7 +81,7 @@ ROWS = {
     "skstein._columns": ("skstein._row_blocks",),
     "skstein._crps": ("skstein._quantiles",),
     "skstein._pareto": (),
-    "skstein._density_fingerprint": (),
+    "skstein._density_probe": (),
     "skstein._quantiles": ("skstein._row_blocks",),
     # Parameter objects, and what is learnt from arrays alone.
     "skstein.diagnostics": (),
@@ -132,7 +132,7 @@ ROWS = {
     "skstein.posterior": (
         "skstein._row_blocks",
         "skstein._containers",
-        "skstein._density_fingerprint",
+        "skstein._density_probe",
         "skstein._quantiles",
         "skstein._random",
         "skstein._validation",

@@ -19,7 +19,7 @@ class Probe:
     Examples
     --------
     >>> import numpy as np
-    >>> from skstein._density_fingerprint import Probe
+    >>> from skstein._density_probe import Probe
     >>> probe = Probe.of(lambda theta: -np.sum(theta**2, axis=1), np.eye(3))
     >>> probe.matches(lambda theta: -np.sum(theta**2, axis=1))
     True
