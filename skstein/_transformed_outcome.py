@@ -210,7 +210,7 @@ class TransformedOutcome(Predictive):
         if self.outcome.nodes is None:
             raise TypeError(
                 "a transformed outcome of heavy tails need not have a mean or a variance: use "
-                "quantiles and intervals, or normal noise."
+                'quantiles and intervals, or a noise without: noise="normal" or "heteroscedastic".'
             )
         mass = mean = squares = 0.0
         for values, share in self.outcome.nodes(heads):

@@ -24,7 +24,7 @@ from skstein import (
     predictive,
     to_arviz,
 )
-from skstein.inference import ENGINES, PMD, PMFVB, KSDThinnedMCMC
+from skstein.inference import ENGINES, PMD, PMFVB, SVGD, KSDThinnedMCMC
 from skstein.metrics import crps_scorer, log_predictive_scorer
 from skstein.noise import HeteroscedasticNoise, NormalNoise, StudentTNoise, resolve_noise
 from skstein.outcomes import Heteroscedastic, Normal, StudentT
@@ -362,7 +362,13 @@ def test_compiled_passes_are_those_of_the_outcome(outcome, columns, rng):
         # A network without hidden layers is a linear regression.
         line = RegressionTarget(outcome, X, y[:, 0], sample_weight=weights)
         flat = MLPTarget(
-            X, y, outcome=outcome, sample_weight=weights, hidden_layer_sizes=(), dtype="float64"
+            X,
+            y,
+            outcome=outcome,
+            sample_weight=weights,
+            hidden_layer_sizes=(),
+            dtype="float64",
+            size=1e6,  # so that no noise is bounded
         )
         theta = rng.normal(size=(3, flat.dim))
         table = np.concatenate([theta[:, 6:, None], theta[:, :6].reshape(3, 2, 3)], axis=2)
@@ -387,6 +393,50 @@ def test_networks_predict_in_the_units_of_y(noise):
     assert np.all(below[:, 0] < 0.3) and np.all(below[:, 1] > 0.7)
     again = copy.deepcopy(small(noise)).partial_fit(X, y).partial_fit(X, y)
     assert np.isfinite(again.predict(X, return_std=True)).all()
+
+
+@may_warn
+def test_networks_choose_their_noise():
+    def chosen(n=200, weight=None, **params):
+        X, y = data(n=n)
+        reg = small("auto", **{"inference": CHAINS, "max_iter": 2, **params})
+        return reg.fit(X, y, None if weight is None else np.full(n, weight)).noise_
+
+    uneven = HeteroscedasticNoise(df="estimate")
+    assert repr(chosen()) == repr(chosen(100, weight=2.0)) == repr(uneven)
+    plain = {"n": 199}, {"weight": 0.9}, {"noise_scale": 0.1}, {"inference": "ensemble"}
+    for params in (
+        *plain,
+        {"inference": SVGD(max_iter=2)},
+        {"inference": "laplace", "subspace": "curve"},
+    ):
+        assert isinstance(chosen(**params), NormalNoise)
+    X, y = data()
+    reg = small("auto", inference=CHAINS).partial_fit(X, y)
+    assert isinstance(reg.partial_fit(X, y).noise_, NormalNoise)
+    assert repr(reg.fit(X, y).partial_fit(X, y).noise_) == repr(uneven)
+    assert np.isfinite(reg.predict(X, return_std=True)).all()
+
+
+def test_networks_bound_the_noise_of_a_row(rng):
+    """Far away a line would say noise of e**40 sizes of y."""
+    X, y = rng.normal(size=(50, 1)), rng.normal(size=(50, 1))
+    given = {"outcome": Heteroscedastic(Normal()), "hidden_layer_sizes": (), "dtype": "float64"}
+    small, large = (MLPTarget(X, size * y, size=size, **given) for size in (1.0, 100.0))
+    theta = np.array([[0.0, 40.0, 0.0, 0.0], [0.0, 0.5, 0.0, -1.0]])  # slopes and biases
+    moved = theta + [0.0, 0.0, 0.0, np.log(100.0)]
+    for x in (-1.0, 1.0):
+        _, log_sd = small.network.heads(
+            small.outcome, theta, small.network.outputs(theta, X * 0 + x)
+        )
+        assert np.all(log_sd <= np.log(10.0))
+        _, of_large = large.network.heads(
+            large.outcome, moved, large.network.outputs(moved, X * 0 + x)
+        )
+        assert_allclose(of_large, log_sd + np.log(100.0))
+    assert_allclose(log_sd[1], -0.5)  # below the size of y they are the outputs
+    for target in (small, large):
+        check_target(target, 3.0 * rng.normal(size=(3, target.dim)), random_state=0)
 
 
 @pytest.mark.parametrize("engine", ["ensemble", CHAINS])

@@ -14,6 +14,7 @@ from numba.np.linalg import ensure_blas
 from ._compile import REORDERED, compiled, part
 
 DF_UNIT = 15.0  # of the degrees of freedom beyond 2, so that their logarithm is about 0
+LOG_MOST = math.log(10.0)  # of the standard deviation of a row's noise, in sizes of the outcome
 BLOCK = 256  # rows that layers work on together
 GRADIENT, TRAINING, CHAIN = 0, 1, 2  # what passes are for
 _LARGEST_VELOCITY = 4.0  # standard deviations
@@ -137,7 +138,24 @@ def _degrees(df, extra, k):
 
 
 @part
-def _compare_scaled(result, Y, row_weights, rows, df, extra, evenness, delta, losses, slope):
+def _bound(log_scale, log_size, slope):
+    """Bend log scales as `bounded` of `mlp` does; set ``slope`` to the derivative."""
+    log_most = log_scale.dtype.type(LOG_MOST)
+    one = log_scale.dtype.type(1.0)
+    for i in range(log_scale.shape[0]):
+        for k in range(log_scale.shape[1]):
+            above = log_scale[i, k] - log_size
+            slope[i, k] = one
+            if above > 0.0:
+                bent = math.tanh(above / log_most)
+                log_scale[i, k] = log_size + log_most * bent
+                slope[i, k] = one - bent * bent
+
+
+@part
+def _compare_scaled(
+    result, Y, row_weights, rows, df, log_size, extra, evenness, delta, losses, slope
+):
     """As `_compare`, of a location-scale likelihood; ``slope`` is the gradient by ``extra``.
 
     Of uneven noise derivatives are multiplied by its variance to the power of ``evenness``, over
@@ -148,6 +166,8 @@ def _compare_scaled(result, Y, row_weights, rows, df, extra, evenness, delta, lo
     n, n_outputs = result.shape
     k_all = Y.shape[1]
     uneven = n_outputs > k_all
+    if uneven:
+        _bound(result[:, k_all:], log_size, delta[:, k_all:])
     normal = math.isinf(df)
     first = extra.shape[0] - k_all  # of the degrees of freedom, if they are there
     for k in range(k_all):
@@ -191,7 +211,7 @@ def _compare_scaled(result, Y, row_weights, rows, df, extra, evenness, delta, lo
             if uneven:
                 share = math.exp(power * log_scale) * inverse_share
                 delta[i, k] *= share
-                delta[i, k_all + k] = share * rise
+                delta[i, k_all + k] *= share * rise
             spread += rise
             total += weight
         losses[0] += total * constant
@@ -324,7 +344,7 @@ def _shuffle(order, count, seed):
 @compiled(fastmath=REORDERED)
 def passes(
     purpose, weights, first, second, gradient, X, Y, row_weights, order, batch_size, n_epochs,
-    sizes, activation, likelihood, df, noise, precision, losses, met, done, step_size, n_steps,
+    sizes, activation, likelihood, scaled, noise, precision, losses, met, done, step_size, n_steps,
     noise_shape, noise_scale, numbers, units, deltas, seed,
 ):  # fmt: skip
     dtype = weights.dtype.type
@@ -390,12 +410,13 @@ def passes(
                     unit = above
                 result = units[unit : unit + m * n_outputs].reshape(m, n_outputs)
                 delta = deltas[unit : unit + m * n_outputs].reshape(m, n_outputs)
-                if df is None:  # a type of its own, for which the other branch is not compiled
+                if scaled is None:  # a type of its own, for which the other branch is not compiled
                     _compare(result, Y, row_weights, rows, likelihood, inverse, delta, losses)
                 else:
+                    df, log_size = scaled
                     _compare_scaled(
-                        result, Y, row_weights, rows, df, weights[n_network:], evenness, delta,
-                        losses, gradient[n_network:],
+                        result, Y, row_weights, rows, df, dtype(log_size), weights[n_network:],
+                        evenness, delta, losses, gradient[n_network:],
                     )  # fmt: skip
                 # Backwards.
                 for layer in range(n_layers - 1, -1, -1):

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from . import dense_layers
-from .dense_layers import DF_UNIT
+from .dense_layers import DF_UNIT, LOG_MOST
 
 ACTIVATIONS = {"relu": 0, "tanh": 1, "logistic": 2}
 LIKELIHOODS = {"normal": 0, "binary": 1, "softmax": 2, "location-scale": 3}
@@ -77,6 +77,16 @@ def outputs(weights, X, sizes, activation):
     return result
 
 
+def bounded(log_sd, log_size):
+    """Log standard deviations of noise from outputs, which they are up to the size of the outcome.
+
+    Above they are bent, and never beyond ten times the size: a network that is linear far from its
+    rows would otherwise have noise there that is larger than any number.
+    """
+    above = np.maximum(log_sd - log_size, 0.0)
+    return np.minimum(log_sd, log_size) + LOG_MOST * np.tanh(above / LOG_MOST)
+
+
 def _layers(weights, sizes):
     """(matrices (..., inputs, outputs), biases (..., 1, outputs)) of the layers of networks."""
     layers, first = [], 0
@@ -116,8 +126,9 @@ def loss_and_gradient(weights, data, rows, network, precision):
     The loss of a normal likelihood is half the sum over outputs of squared errors times
     ``precision``, that of classes the negative log likelihood. So is that of the likelihood
     "location-scale", normal or Student t, whose k outputs are locations: with 2 k outputs those
-    behind them are log scales; else there are log squared scales behind the weights of the network.
-    Where ``df`` is 0, logarithms of ``(degrees of freedom - 2) / DF_UNIT`` are at the very end.
+    behind them are log scales, `bounded`; else there are log squared scales behind the weights of
+    the network. Where ``df`` is 0, logarithms of ``(degrees of freedom - 2) / DF_UNIT`` are at the
+    very end.
 
     Parameters
     ----------
@@ -125,8 +136,9 @@ def loss_and_gradient(weights, data, rows, network, precision):
     data : tuple (X, Y, row_weights)
         Of shapes (n, sizes[0]), (n, sizes[-1]) and (n,); Y is 0 or 1 for classes.
     rows : array of int64
-    network : tuple (sizes, activation, likelihood, df)
-        ``df`` are the degrees of freedom of a location-scale likelihood, infinite for a normal one.
+    network : tuple (sizes, activation, likelihood, df, log_size)
+        ``df`` are the degrees of freedom of a location-scale likelihood, infinite for a normal one;
+        ``log_size`` is the logarithm of the size of the outcomes.
     precision : array of shape (sizes[-1],)
         One over the noise variance of each output.
 
@@ -151,7 +163,7 @@ def _passes(
     precision, step_size=0.0, n_steps=1, prior=(0.0, 0.0), done=None, rng=None,
 ):  # fmt: skip
     """Losses of the last epoch, and mean losses of all, of the one routine that is compiled."""
-    sizes, activation, likelihood, df = _distinct(network)
+    sizes, activation, likelihood, scaled = _distinct(network)
     X, Y, row_weights = data
     done = np.zeros(1, dtype=np.int64) if done is None else done
     seed = np.zeros(1, dtype=np.uint64)
@@ -162,20 +174,21 @@ def _passes(
     losses, met = np.empty(len(noise)), np.empty(n_epochs)
     dense_layers.passes(
         purpose, weights, first, second, gradient, X, Y, row_weights, order, batch_size, n_epochs,
-        sizes, activation, likelihood, df, noise, precision, losses, met, done, step_size, n_steps,
-        *prior, numbers, units[0], units[1], seed,
+        sizes, activation, likelihood, scaled, noise, precision, losses, met, done, step_size,
+        n_steps, *prior, numbers, units[0], units[1], seed,
     )  # fmt: skip
     return losses, met
 
 
 def _distinct(network):
-    """A network without ``df`` unless its likelihood is "location-scale".
+    """A network with what a likelihood "location-scale" has, (df, log_size), or with None.
 
     None has a type of its own, so routines are compiled with the likelihoods that are in use.
     """
-    sizes, activation, likelihood, df = network
-    scaled = likelihood == LIKELIHOODS["location-scale"]
-    return sizes, activation, likelihood, df if scaled else None
+    sizes, activation, likelihood, *scaled = network
+    if likelihood != LIKELIHOODS["location-scale"]:
+        return sizes, activation, likelihood, None
+    return sizes, activation, likelihood, tuple(map(float, scaled))
 
 
 def train(state, data, order, batch_size, n_epochs, network, learning_rate, n_steps, prior, rng):
@@ -260,7 +273,7 @@ def gauss_newton(weights, data, rows, network, precision, rng):
     diagonal : array of shape (n_weights,)
     """
     X, Y, row_weights = data
-    sizes, activation, likelihood, df = network
+    sizes, activation, likelihood, *scaled = network
     weights, extra = np.split(aligned(weights, X.dtype), [n_weights(sizes)])
     layers = _layers(weights, sizes)
     diagonal = np.zeros(len(weights) + len(extra), X.dtype)
@@ -268,7 +281,7 @@ def gauss_newton(weights, data, rows, network, precision, rng):
     for start in range(0, len(rows), dense_layers.BLOCK):
         block = rows[start : start + dense_layers.BLOCK]
         *inputs, result = _forward(layers, X[block], activation)
-        slopes = _expected_slopes(result, likelihood, Y.shape[1], df, extra, precision, rng)
+        slopes = _expected_slopes(result, likelihood, Y.shape[1], *scaled, extra, precision, rng)
         slopes = (slopes * np.sqrt(row_weights[block])[:, None]).astype(X.dtype)
         for layer in range(len(layers) - 1, -1, -1):
             x, (of_matrix, of_bias) = inputs[layer], parts[layer]
@@ -290,7 +303,7 @@ def _steepness(values, activation):
     return values * (1.0 - values)
 
 
-def _expected_slopes(result, likelihood, n_targets, df, extra, precision, rng):
+def _expected_slopes(result, likelihood, n_targets, df, log_size, extra, precision, rng):
     """Derivatives of the loss by the outputs, of random sign or for a random label."""
     n, k = len(result), n_targets
     if likelihood == LIKELIHOODS["normal"]:
@@ -311,8 +324,10 @@ def _expected_slopes(result, likelihood, n_targets, df, extra, precision, rng):
     if result.shape[1] == k:
         return _signs(rng, (n, k)) * np.sqrt(of_mean) * np.exp(-0.5 * extra[:k])
     signs = _signs(rng, (n, k, 2))
-    of_location = signs[:, :, 0] * np.sqrt(of_mean) * np.exp(-result[:, k:])
-    return np.hstack([of_location, signs[:, :, 1] * np.sqrt(of_scale)])
+    log_sd = bounded(result[:, k:], log_size)
+    of_location = signs[:, :, 0] * np.sqrt(of_mean) * np.exp(-log_sd)
+    bent = 1.0 - np.square(np.maximum(log_sd - log_size, 0.0) / LOG_MOST)
+    return np.hstack([of_location, signs[:, :, 1] * np.sqrt(of_scale) * bent])
 
 
 def _signs(rng, shape):

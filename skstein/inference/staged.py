@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from .._quantiles import weighted_quantile
 from .._validation import HasMethods, StrOptions
 from .._warnings import warn
 from ..targets import Affine, supports
@@ -286,7 +287,9 @@ def _in_units_of(scale, target):
 
 
 def _noted_steepness(posterior, target, affordable):
-    """Note Stein's residuals, and the mean square of scores; 0 where there are no scores.
+    """Note Stein's residuals, and the mean square of scores of the median network.
+
+    0 where there are no scores.
 
     Where it is ``affordable``, log densities and scores are filled in.
     """
@@ -301,7 +304,8 @@ def _noted_steepness(posterior, target, affordable):
     z = posterior.whitening.inverse(theta)
     scores = posterior.whitening.pull_score(z, posterior.scores)
     residuals = stein_residuals(z, scores, posterior.weights)
-    steepness = float(posterior.weights @ np.mean(scores[:, : target.n_weights] ** 2, axis=1))
+    squares = np.mean(scores[:, : target.n_weights] ** 2, axis=1)
+    steepness = float(weighted_quantile(squares, posterior.weights, [0.5])[0])
     posterior.diagnostics |= {
         "stein_mean_residual": residuals.mean,
         "stein_spread_residual": residuals.spread,

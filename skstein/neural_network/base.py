@@ -33,12 +33,13 @@ _FITTING = 1e-3, 1e3  # sizes of features and outcomes that weights of size 1 ca
 
 @dataclass
 class _Scaling:
-    """``(X - center) / scale`` and ``(y - y_center) / y_scale``."""
+    """``(X - center) / scale`` and ``(y - y_center) / y_scale``, which is of size ``y_size``."""
 
     center: np.ndarray | float = 0.0
     scale: np.ndarray | float = 1.0
     y_center: np.ndarray | float = 0.0
     y_scale: np.ndarray | float = 1.0
+    y_size: float = 1.0
 
     def features(self, X, dtype):
         """Standardised features, dense."""
@@ -257,9 +258,10 @@ class _BayesianMLP(BayesianEstimator):
     def _find_scaling(self, X, sample_weight, y=None):
         if not self.standardize:
             _warn_of_scale("X", X, sample_weight)
-            if y is not None:
-                _warn_of_scale("y", y, sample_weight)
-            return _Scaling()
+            if y is None:
+                return _Scaling()
+            _warn_of_scale("y", y, sample_weight)
+            return _Scaling(y_size=float(np.max(location_and_scale(y, sample_weight)[1])))
         dense = X.toarray() if sparse.issparse(X) else X
         scaling = _Scaling(*location_and_scale(dense, sample_weight))
         if y is not None:

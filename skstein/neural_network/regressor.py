@@ -24,7 +24,7 @@ from .._validation import (
     validated,
 )
 from .._warnings import warn
-from ..noise import NOISES, NormalNoise, noise_to_fit, resolve_noise
+from ..noise import NOISES, HeteroscedasticNoise, NormalNoise, noise_to_fit, resolve_noise
 from ..outcomes import Normal
 from ..priors import InverseGamma
 from ..targets.null_space import affordable, null_space_tangent
@@ -34,15 +34,17 @@ from .base import _BayesianMLP
 _NODES, _SHARES = np.polynomial.hermite_e.hermegauss(8)
 _SHARES = _SHARES / _SHARES.sum()
 
+_ENOUGH = 200  # rows, to tell where there is how much noise
+
 
 @dataclass(eq=False, repr=False)
 class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianMLP):
     r"""Bayesian neural network for regression.
 
-    The outcome is normal around the network's output with an unknown variance :math:`\sigma^2`, one
-    for each of several outcomes; or, by ``noise``, it has outliers, or a second output says how
-    much noise a row has. What is predicted is a mixture over particles, each a network with its own
-    noise. How it works, and when not to trust it:
+    The outcome is the network's output with noise around it. On few rows that is normal, with one
+    unknown variance :math:`\sigma^2` for each outcome; on 200 or more a second output says how much
+    noise a row has, and there may be outliers (``noise``). What is predicted is a mixture over
+    particles, each a network with its own noise. How it works, and when not to trust it:
     :doc:`/methods/neural_networks`.
 
     Parameters
@@ -71,11 +73,14 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         Prior of the weights times the root of their layer's number of inputs; names have scale 3.
         By default all weights of a layer share an unknown precision, bounded from below: the lowest
         tenth of its prior is left out.
-    noise : str or noise instance, default="normal"
+    noise : str or noise instance, default="auto"
         "normal", "student-t" (robust to outliers) or "heteroscedastic" (a second output is the log
-        standard deviation), or one of :mod:`skstein.noise`. The log standard deviation, of
-        heteroscedastic noise its bias, has a normal prior of scale 2 in these two; that of degrees
-        of freedom is log-normal here, with the moments of that in a linear regression.
+        standard deviation), or one of :mod:`skstein.noise`. "auto": with a chain from each network,
+        as by default, and 200 rows or more, ``HeteroscedasticNoise(df="estimate")``; normal noise
+        for other engines, in a ``subspace`` or a stream, and where its prior is given by the next
+        two. The log standard deviation, of heteroscedastic noise its bias, has a normal prior of
+        scale 2; of a row it is bounded, by ten times that of the outcome. The prior of
+        degrees of freedom is log-normal here, with the moments of that in a linear regression.
     noise_shape, noise_scale : float, default=None
         Of normal noise alone: shape and scale of the inverse gamma prior of the noise variance, the
         scale in squared units of the (standardised) outcome; 1 and 0.01 where they are None.
@@ -127,6 +132,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         variances, all for the standardised data. Of Student t noise these are its squared scales,
         and unknown degrees of freedom follow, as the logarithm of what they have beyond 2, over 15.
         What ``null_space`` adds is in predictions alone.
+    noise_ : noise instance
+        What ``noise`` was resolved to.
     null_space_ : float
         What predictions have of ``null_space``: 0 where it was left out.
     inference_ : engine instance
@@ -176,7 +183,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     _parameter_constraints = {
         **_BayesianMLP._parameter_constraints,
-        "noise": [StrOptions(set(NOISES)), HasMethods("outcome")],
+        "noise": [StrOptions({"auto", *NOISES}), HasMethods("outcome")],
         "noise_shape": [None, Interval(Real, 0, None, closed="neither")],
         "noise_scale": [None, Interval(Real, 0, None, closed="neither")],
         "null_space": [Interval(Real, 0, None, closed="left")],
@@ -190,7 +197,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     _: KW_ONLY
     inference: Any = "mcmc"
     prior: Any = "hierarchical-normal"
-    noise: Any = "normal"
+    noise: Any = "auto"
     noise_shape: float | None = None
     noise_scale: float | None = None
     null_space: float = 0.5
@@ -200,6 +207,11 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     @property
     def _named_parameters(self):
         return {**super()._named_parameters, "noise": resolve_noise}
+
+    @property
+    def noise_(self):
+        check_is_fitted(self)
+        return self._noise
 
     @property
     def _n_outputs(self):
@@ -240,8 +252,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             ``inference`` does not go on far from there.
         """
         given = X, y, sample_weight
-        self._noise = noise_to_fit(self)
         X, y, weights = self._rows(X, y, sample_weight, False)
+        self._noise = self._noise_to_fit(weights.sum())
         scaling = self._find_scaling(X, weights, y)
         if len(y) > 1 and (y[0] == y).all(axis=0).any():
             warn(
@@ -305,7 +317,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         """
         self._check_stream()
         further = hasattr(self, "posterior_")
-        self._noise = noise_to_fit(self, further)
+        self._noise = self._noise_to_fit(further=further)
         X, y, weights = self._rows(X, y, sample_weight, further)
         scaling = self._scaling if further else self._find_scaling(X, weights, y)
         return self._go_on(X, y, weights, scaling)
@@ -322,10 +334,21 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             )
         return self._prepared(*drop_weightless(X, y, check_sample_weight(sample_weight, X)))
 
+    def _noise_to_fit(self, n_rows=0.0, further=False):
+        """What ``noise`` means for so many rows; that of a stream stays as it was."""
+        if self.noise != "auto":
+            return noise_to_fit(self, further)
+        if further:
+            return self._noise
+        prior_given = (self.noise_shape, self.noise_scale) != (None, None)
+        if prior_given or n_rows < _ENOUGH:
+            return NormalNoise()
+        chains = "hamiltonian_steps" in self._resolve_engine(self.inference).requires
+        return HeteroscedasticNoise(df="estimate") if chains else NormalNoise()
+
     def _make_target(self, X, y, sample_weight, scaling, **options):
-        return super()._make_target(
-            X, (y - scaling.y_center) / scaling.y_scale, sample_weight, scaling, **options
-        )
+        y, options = (y - scaling.y_center) / scaling.y_scale, options | {"size": scaling.y_size}
+        return super()._make_target(X, y, sample_weight, scaling, **options)
 
     @property
     def _outcome(self):

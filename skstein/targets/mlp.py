@@ -79,6 +79,10 @@ class MLPTarget(Target):
         that the networks see.
     dtype : dtype, default=float32
         In which networks are evaluated and trained.
+    size : float, default=1.0
+        Standard deviation of the outcomes. The log standard deviation of a row's noise is the
+        second output up to the logarithm of ``size``; above it is bent, and stays below that of ten
+        sizes.
 
     Raises
     ------
@@ -114,6 +118,7 @@ class MLPTarget(Target):
         prior=None,
         prior_share=1.0,
         dtype=np.float32,
+        size=1.0,
     ):
         self.prior_share = prior_share
         self.prior = weight_prior(HierarchicalNormal(rate=9.0) if prior is None else prior)
@@ -146,7 +151,7 @@ class MLPTarget(Target):
         self._kinds = 1 if self.outcome.has_classes else self.outcome.n_predictors
         self.n_outputs = self.n_targets * self._kinds
         sizes = (X.shape[1], *map(int, hidden_layer_sizes), self.n_outputs)
-        self.network = Network(sizes, activation, self.dtype)
+        self.network = Network(sizes, activation, self.dtype, float(np.log(size)))
         self.n_noise = self.n_outputs if normal else 0
         # What a likelihood that is not normal has besides the network moves as weights do.
         self._further = () if normal else np.repeat(self.outcome.extra, self.n_targets).tolist()
@@ -162,6 +167,7 @@ class MLPTarget(Target):
             _jit.mlp.ACTIVATIONS[activation],
             _jit.mlp.LIKELIHOODS[likelihood],
             self.outcome.given_df if likelihood == "location-scale" else np.inf,
+            self.network.log_size,
         )
         self._all = np.arange(self.n_rows)
 

@@ -25,11 +25,14 @@ class Network:
         Of the hidden layers.
     dtype : dtype
         In which networks are evaluated.
+    log_size : float
+        Logarithm of the size of the outcomes, above which log standard deviations are bounded.
     """
 
     sizes: tuple
     activation: str
     dtype: np.dtype
+    log_size: float = 0.0
 
     @property
     def n_weights(self):
@@ -129,6 +132,8 @@ class Network:
         outputs : ndarray of shape (..., n_outputs)
         """
         heads = np.split(outputs, outcome.n_predictors, axis=-1)
+        if outcome.n_predictors > 1:
+            heads[1] = _jit.mlp.bounded(heads[1], self.log_size)
         if outcome.extra:
             heads += np.split(theta[..., self.n_weights :], len(outcome.extra), axis=-1)
         if "log_df_above_2" in outcome.extra:
