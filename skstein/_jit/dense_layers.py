@@ -14,7 +14,8 @@ from numba.np.linalg import ensure_blas
 from ._compile import REORDERED, compiled, part
 
 DF_UNIT = 15.0  # of the degrees of freedom beyond 2, so that their logarithm is about 0
-LOG_MOST = math.log(10.0)  # of the standard deviation of a row's noise, in sizes of the outcome
+# Bounds of the log scale of a row's noise, beside that of the outcome.
+LOG_LEAST, LOG_MOST = math.log(1e-3), math.log(10.0)
 BLOCK = 256  # rows that layers work on together
 GRADIENT, TRAINING, CHAIN = 0, 1, 2  # what passes are for
 _LARGEST_VELOCITY = 4.0  # standard deviations
@@ -140,16 +141,15 @@ def _degrees(df, extra, k):
 @part
 def _bound(log_scale, log_size, slope):
     """Bend log scales as `bounded` of `mlp` does; set ``slope`` to the derivative."""
-    log_most = log_scale.dtype.type(LOG_MOST)
+    least, most = log_scale.dtype.type(LOG_LEAST), log_scale.dtype.type(LOG_MOST)
     one = log_scale.dtype.type(1.0)
     for i in range(log_scale.shape[0]):
         for k in range(log_scale.shape[1]):
-            above = log_scale[i, k] - log_size
-            slope[i, k] = one
-            if above > 0.0:
-                bent = math.tanh(above / log_most)
-                log_scale[i, k] = log_size + log_most * bent
-                slope[i, k] = one - bent * bent
+            off = log_scale[i, k] - log_size
+            end = most if off > 0.0 else least
+            bent = math.tanh(off / end)
+            log_scale[i, k] = log_size + end * bent
+            slope[i, k] = one - bent * bent
 
 
 @part

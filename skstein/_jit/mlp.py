@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from . import dense_layers
-from .dense_layers import DF_UNIT, LOG_MOST
+from .dense_layers import DF_UNIT, LOG_LEAST, LOG_MOST
 
 ACTIVATIONS = {"relu": 0, "tanh": 1, "logistic": 2}
 LIKELIHOODS = {"normal": 0, "binary": 1, "softmax": 2, "location-scale": 3}
@@ -77,14 +77,23 @@ def outputs(weights, X, sizes, activation):
     return result
 
 
-def bounded(log_sd, log_size):
-    """Log standard deviations of noise from outputs, which they are up to the size of the outcome.
+def bounded(output, log_size):
+    """Log scale of noise from an output, between a thousandth and ten times the size of the outcome.
 
-    Above they are bent, and never beyond ten times the size: a network that is linear far from its
-    rows would otherwise have noise there that is larger than any number.
+    The farther from that size the more it is bent: the exponential of a network that is linear far
+    from its rows would soon be larger than any number, and where outcomes are all the same, as
+    zeros are, there would be no noise at all.
+
+    Returns
+    -------
+    log_scale : ndarray
+    slope : ndarray
+        Its derivative.
     """
-    above = np.maximum(log_sd - log_size, 0.0)
-    return np.minimum(log_sd, log_size) + LOG_MOST * np.tanh(above / LOG_MOST)
+    off = output - log_size
+    end = np.where(off > 0.0, LOG_MOST, LOG_LEAST).astype(off.dtype)
+    bent = np.tanh(off / end)
+    return log_size + end * bent, 1.0 - bent**2
 
 
 def _layers(weights, sizes):
@@ -324,10 +333,9 @@ def _expected_slopes(result, likelihood, n_targets, df, log_size, extra, precisi
     if result.shape[1] == k:
         return _signs(rng, (n, k)) * np.sqrt(of_mean) * np.exp(-0.5 * extra[:k])
     signs = _signs(rng, (n, k, 2))
-    log_sd = bounded(result[:, k:], log_size)
-    of_location = signs[:, :, 0] * np.sqrt(of_mean) * np.exp(-log_sd)
-    bent = 1.0 - np.square(np.maximum(log_sd - log_size, 0.0) / LOG_MOST)
-    return np.hstack([of_location, signs[:, :, 1] * np.sqrt(of_scale) * bent])
+    log_scale, slope = bounded(result[:, k:], log_size)
+    of_location = signs[:, :, 0] * np.sqrt(of_mean) * np.exp(-log_scale)
+    return np.hstack([of_location, signs[:, :, 1] * np.sqrt(of_scale) * slope])
 
 
 def _signs(rng, shape):

@@ -201,7 +201,7 @@ class Trained(Engine):
             posterior.whitening = _in_units_of(scale, target)
             affordable = len(posterior) <= _AFFORDED * len(start.state) * start.n_iter
             steepness = _noted_steepness(posterior, target, affordable)
-            if leaves and steepness > _STEEP:
+            if leaves and not steepness <= _STEEP:  # or not a number
                 warn(
                     "the networks have left the posterior: mean squared scores are more than "
                     f"{_STEEP:g} times what they are near its modes. Use a smaller step_size, or a "

@@ -1,6 +1,6 @@
 """What a network looks like, and a network in training."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -26,13 +26,13 @@ class Network:
     dtype : dtype
         In which networks are evaluated.
     log_size : float
-        Logarithm of the size of the outcomes, above which log standard deviations are bounded.
+        Logarithm of the size of the outcomes, which bounds the scales of uneven noise.
     """
 
     sizes: tuple
     activation: str
     dtype: np.dtype
-    log_size: float = 0.0
+    log_size: float = field(default=0.0, compare=False)
 
     @property
     def n_weights(self):
@@ -133,7 +133,7 @@ class Network:
         """
         heads = np.split(outputs, outcome.n_predictors, axis=-1)
         if outcome.n_predictors > 1:
-            heads[1] = _jit.mlp.bounded(heads[1], self.log_size)
+            heads[1], _ = _jit.mlp.bounded(heads[1], self.log_size)
         if outcome.extra:
             heads += np.split(theta[..., self.n_weights :], len(outcome.extra), axis=-1)
         if "log_df_above_2" in outcome.extra:
