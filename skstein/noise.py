@@ -161,7 +161,7 @@ def resolve_noise(noise):
     return own_instance(noise, Noise, "noise", "a noise", NOISES, "skstein.noise.Noise")
 
 
-def noise_to_fit(estimator, further=False):
+def noise_to_fit(estimator, further=False, noise=None):
     """The noise of an estimator's parameters.
 
     Parameters
@@ -170,18 +170,20 @@ def noise_to_fit(estimator, further=False):
         With ``noise``, and ``noise_shape`` and ``noise_scale`` for normal noise alone.
     further : bool, default=False
         Whether it is that of more rows of a stream, which cannot have another.
+    noise : str or Noise, default=None
+        In place of the estimator's ``noise``, where that is left open.
 
     Raises
     ------
     ValueError
         If the parameters cannot be combined, or the stream has another noise.
     """
-    noise = resolve_noise(estimator.noise)
+    noise = resolve_noise(estimator.noise if noise is None else noise)
     priors_given = (estimator.noise_shape, estimator.noise_scale) != (None, None)
     if priors_given and not isinstance(noise, NormalNoise):
         raise ValueError(
             "noise_shape and noise_scale are the prior of normal noise: leave them None with "
-            f'noise={estimator.noise!r}, or use noise="normal".'
+            f'noise={noise!r}, or use noise="normal".'
         )
     if further and repr(noise) != repr(estimator._noise):
         raise ValueError(

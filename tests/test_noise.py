@@ -24,6 +24,7 @@ from skstein import (
     predictive,
     to_arviz,
 )
+from skstein._jit.mlp import bounded, gauss_newton
 from skstein.inference import ENGINES, PMD, PMFVB, SVGD, KSDThinnedMCMC
 from skstein.metrics import crps_scorer, log_predictive_scorer
 from skstein.noise import HeteroscedasticNoise, NormalNoise, StudentTNoise, resolve_noise
@@ -368,9 +369,10 @@ def test_compiled_passes_are_those_of_the_outcome(outcome, columns, rng):
             sample_weight=weights,
             hidden_layer_sizes=(),
             dtype="float64",
-            size=1e6,  # so that no noise is bounded
+            y_size=1.0,
         )
         theta = rng.normal(size=(3, flat.dim))
+        theta[:, [*range(3, 6), 7]] *= 1e-4  # log scales that are not bent yet
         table = np.concatenate([theta[:, 6:, None], theta[:, :6].reshape(3, 2, 3)], axis=2)
         same = line.log_likelihood(table.reshape(3, -1))
         assert_allclose(flat.log_likelihood(theta), same, rtol=1e-10)
@@ -416,27 +418,69 @@ def test_networks_choose_their_noise():
     assert isinstance(reg.partial_fit(X, y).noise_, NormalNoise)
     assert repr(reg.fit(X, y).partial_fit(X, y).noise_) == repr(uneven)
     assert np.isfinite(reg.predict(X, return_std=True)).all()
+    with pytest.raises(ValueError, match="noise_scale"):
+        reg.set_params(noise_scale=0.1).partial_fit(X, y)
+    reg = small("auto", inference=CHAINS, warm_start=True, standardize=False).fit(X[:150], y[:150])
+    assert isinstance(reg.fit(X, y).noise_, NormalNoise)
+    with pytest.raises(ValueError, match="name a noise"):
+        reg.set_params(noise__df=4)
 
 
-def test_networks_bound_the_noise_of_a_row(rng):
-    """Far away a line would say noise of e**40 sizes of y."""
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_networks_bound_the_noise_of_a_row(dtype, rng):
+    """Far away a line would say noise of e**40 sizes of y; and next to none of equal outcomes."""
     X, y = rng.normal(size=(50, 1)), rng.normal(size=(50, 1))
-    given = {"outcome": Heteroscedastic(Normal()), "hidden_layer_sizes": (), "dtype": "float64"}
-    small, large = (MLPTarget(X, size * y, size=size, **given) for size in (1.0, 100.0))
-    theta = np.array([[0.0, 40.0, 0.0, 0.0], [0.0, 0.5, 0.0, -1.0]])  # slopes and biases
+    y /= y.std()
+    given = {"outcome": Heteroscedastic(Normal()), "hidden_layer_sizes": (), "dtype": dtype}
+    small, large = MLPTarget(X, y, **given), MLPTarget(X, 100.0 * y, **given)
+    slopes, biases = np.array([-200.0, -1.0, 1e-3, 1.0, 200.0]), np.zeros(5)
+    theta = np.column_stack([biases, slopes, biases, biases])
     moved = theta + [0.0, 0.0, 0.0, np.log(100.0)]
-    for x in (-1.0, 1.0):
-        _, log_sd = small.network.heads(
-            small.outcome, theta, small.network.outputs(theta, X * 0 + x)
+    one = np.ones((1, 1))
+    _, log_sd = small.network.heads(small.outcome, theta, small.network.outputs(theta, one))
+    _, of_large = large.network.heads(large.outcome, moved, large.network.outputs(moved, one))
+    assert_allclose(of_large, log_sd + np.log(100.0), rtol=1e-5)
+    log_sd = log_sd.ravel()
+    assert_allclose(log_sd[[0, 2, 4]], [np.log(1e-3), 1e-3, np.log(10.0)], rtol=1e-5)
+    assert np.all(np.diff(log_sd) > 0.0)
+    assert np.isfinite(small.score(theta)).all()
+    if dtype == "float64":
+        for target in (small, large):
+            check_target(target, 3.0 * rng.normal(size=(3, target.dim)), random_state=0)
+
+
+def test_curvature_of_uneven_noise(rng):
+    """Of a network without hidden layers, whose derivatives are the features."""
+    X, y = rng.normal(size=(9, 1)), rng.normal(size=(9, 1))
+    for given_df, shares in ((None, (1.0, 2.0)), (4.0, (5.0 / 7.0, 8.0 / 7.0))):
+        even = Normal() if given_df is None else StudentT(df=given_df)
+        target = MLPTarget(
+            X, y, outcome=Heteroscedastic(even), hidden_layer_sizes=(), dtype="float64", y_size=1.0
         )
-        assert np.all(log_sd <= np.log(10.0))
-        _, of_large = large.network.heads(
-            large.outcome, moved, large.network.outputs(moved, X * 0 + x)
-        )
-        assert_allclose(of_large, log_sd + np.log(100.0))
-    assert_allclose(log_sd[1], -0.5)  # below the size of y they are the outputs
-    for target in (small, large):
-        check_target(target, 3.0 * rng.normal(size=(3, target.dim)), random_state=0)
+        theta = np.array([0.3, 2.0, -0.2, 0.5])
+        log_scale, slope = bounded(2.0 * X[:, 0] + 0.5, 0.0)
+        of_mean = shares[0] * np.exp(-2.0 * log_scale)
+        of_scale = shares[1] * slope**2
+        expected = [X[:, 0] ** 2 @ of_mean, X[:, 0] ** 2 @ of_scale, of_mean.sum(), of_scale.sum()]
+        draws = [
+            gauss_newton(theta, target.data, np.arange(9), target._compiled, np.ones(2), rng)
+            for _ in range(20)  # signs cancel in squares of single outputs
+        ]
+        assert_allclose(np.mean(draws, axis=0), expected, rtol=1e-8)
+
+
+@may_warn
+def test_networks_live_with_outcomes_that_repeat():
+    """Zeros without noise: no scale vanishes, and no chain is lost."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    y = np.where(X[:, 0] < 0.0, 0.0, X[:, 0] + 0.3 * rng.normal(size=500))
+    reg = small("auto", inference=CHAINS, max_iter=100).fit(X[:250], y[:250])
+    assert np.isfinite(reg.posterior_.diagnostics["steepness"])
+    assert reg.posterior_.diagnostics["n_dropped"] == 0
+    even = small("normal", inference=CHAINS, max_iter=100).fit(X[:250], y[:250])
+    density, of_even = (each.log_predictive(X[250:], y[250:]).mean() for each in (reg, even))
+    assert density > of_even + 0.5
 
 
 @pytest.mark.parametrize("engine", ["ensemble", CHAINS])

@@ -78,7 +78,7 @@ def outputs(weights, X, sizes, activation):
 
 
 def bounded(output, log_size):
-    """Log scale of noise from an output, between a thousandth and ten times the size of the outcome.
+    """Log scale of noise from an output: from a thousandth to ten times the size of the outcome.
 
     The farther from that size the more it is bent: the exponential of a network that is linear far
     from its rows would soon be larger than any number, and where outcomes are all the same, as

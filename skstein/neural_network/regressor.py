@@ -76,11 +76,13 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     noise : str or noise instance, default="auto"
         "normal", "student-t" (robust to outliers) or "heteroscedastic" (a second output is the log
         standard deviation), or one of :mod:`skstein.noise`. "auto": with a chain from each network,
-        as by default, and 200 rows or more, ``HeteroscedasticNoise(df="estimate")``; normal noise
-        for other engines, in a ``subspace`` or a stream, and where its prior is given by the next
-        two. The log standard deviation, of heteroscedastic noise its bias, has a normal prior of
-        scale 2; of a row it is bounded, by ten times that of the outcome. The prior of
-        degrees of freedom is log-normal here, with the moments of that in a linear regression.
+        as by default, and 200 rows or more (their total weight),
+        ``HeteroscedasticNoise(df="estimate")``; normal noise for other engines, in a ``subspace``
+        or a stream, and where its prior is given by the next two. The log scale, of heteroscedastic
+        noise its bias, has a normal prior of scale 2; of a row it is bounded, between a thousandth
+        and ten times the standard deviation of the outcome (of several, the largest without
+        ``standardize``). The prior of degrees of freedom is log-normal here, with the moments of
+        that in a linear regression.
     noise_shape, noise_scale : float, default=None
         Of normal noise alone: shape and scale of the inverse gamma prior of the noise variance, the
         scale in squared units of the (standardised) outcome; 1 and 0.01 where they are None.
@@ -130,7 +132,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     posterior_ : ParticlePosterior
         Particles: the weights of a network, layer by layer, and the logarithms of its noise
         variances, all for the standardised data. Of Student t noise these are its squared scales,
-        and unknown degrees of freedom follow, as the logarithm of what they have beyond 2, over 15.
+        of heteroscedastic noise there are none; unknown degrees of freedom follow, as the logarithm
+        of what they have beyond 2, over 15.
         What ``null_space`` adds is in predictions alone.
     noise_ : noise instance
         What ``noise`` was resolved to.
@@ -206,7 +209,15 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     @property
     def _named_parameters(self):
-        return {**super()._named_parameters, "noise": resolve_noise}
+        return {**super()._named_parameters, "noise": self._resolve_noise}
+
+    def _resolve_noise(self, noise):
+        if isinstance(noise, str) and noise == "auto":
+            raise ValueError(
+                'noise="auto" has no parameters of its own: name a noise, such as '
+                'noise="heteroscedastic".'
+            )
+        return resolve_noise(noise)
 
     @property
     def noise_(self):
@@ -258,7 +269,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         if len(y) > 1 and (y[0] == y).all(axis=0).any():
             warn(
                 f"y is constant ({y[0].tolist()}): there is nothing to learn, and the noise "
-                "variance is that of its prior.",
+                "comes from its prior.",
                 UserWarning,
             )
         target = self._make_target(X, y, weights, scaling)
@@ -335,19 +346,19 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         return self._prepared(*drop_weightless(X, y, check_sample_weight(sample_weight, X)))
 
     def _noise_to_fit(self, n_rows=0.0, further=False):
-        """What ``noise`` means for so many rows; that of a stream stays as it was."""
+        """What ``noise`` means for so many rows; networks that go on keep theirs."""
         if self.noise != "auto":
             return noise_to_fit(self, further)
-        if further:
-            return self._noise
+        if further or (self.warm_start and hasattr(self, "posterior_")):
+            return noise_to_fit(self, further, self._noise)
         prior_given = (self.noise_shape, self.noise_scale) != (None, None)
-        if prior_given or n_rows < _ENOUGH:
+        if prior_given or round(n_rows) < _ENOUGH:
             return NormalNoise()
         chains = "hamiltonian_steps" in self._resolve_engine(self.inference).requires
         return HeteroscedasticNoise(df="estimate") if chains else NormalNoise()
 
     def _make_target(self, X, y, sample_weight, scaling, **options):
-        y, options = (y - scaling.y_center) / scaling.y_scale, options | {"size": scaling.y_size}
+        y, options = (y - scaling.y_center) / scaling.y_scale, options | {"y_size": scaling.y_size}
         return super()._make_target(X, y, sample_weight, scaling, **options)
 
     @property

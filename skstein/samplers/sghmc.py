@@ -21,7 +21,8 @@ log likelihood:
    + \sqrt{\max(0, 1 - e^{-2 \varepsilon} - \varepsilon^2 (\tfrac nB - 1) s)}\; \xi, \\
    \theta &\leftarrow \theta + \tfrac 12 \varepsilon\, C \odot (v' + v),
 
-where s is the mean squared error of the batch over the noise variance, at most 1; 1 for classes. So
+where s is the mean squared error of the batch over the noise variance, at most 1; 1 unless
+the noise is normal. So
 split, between two halves of the drift, friction and noise leave the weights of a Gaussian with its
 covariance, whatever the step (Leimkuhler & Matthews 2013).
 

@@ -23,6 +23,7 @@ from operator import itemgetter
 import numpy as np
 
 from .. import _jit
+from .._columns import location_and_scale
 from .._row_blocks import row_blocks
 from ..outcomes import Bernoulli, Categorical, Heteroscedastic, Normal, StudentT
 from ..priors import HierarchicalNormal, InverseGamma
@@ -58,7 +59,7 @@ class MLPTarget(Target):
     the layer (of the last layer, for each output), then the biases of its units. For a normal
     likelihood :math:`\log \sigma^2` of each output follows. A Student t one has that, and if they
     are unknown the logarithm of (degrees of freedom - 2) / 15, among the weights, with normal
-    priors; heteroscedastic ones have a second output, the log standard deviation, for each outcome.
+    priors; heteroscedastic ones have a second output, the log scale, for each outcome.
 
     Parameters
     ----------
@@ -79,10 +80,10 @@ class MLPTarget(Target):
         that the networks see.
     dtype : dtype, default=float32
         In which networks are evaluated and trained.
-    size : float, default=1.0
-        Standard deviation of the outcomes. The log standard deviation of a row's noise is the
-        second output up to the logarithm of ``size``; above it is bent, and stays below that of ten
-        sizes.
+    y_size : float, default=None
+        Standard deviation of the outcomes, by default the largest of those of ``y``. The log scale
+        of a row's noise is the second output near that, bent farther away, and stays between a
+        thousandth and ten times as much.
 
     Raises
     ------
@@ -118,7 +119,7 @@ class MLPTarget(Target):
         prior=None,
         prior_share=1.0,
         dtype=np.float32,
-        size=1.0,
+        y_size=None,
     ):
         self.prior_share = prior_share
         self.prior = weight_prior(HierarchicalNormal(rate=9.0) if prior is None else prior)
@@ -151,7 +152,7 @@ class MLPTarget(Target):
         self._kinds = 1 if self.outcome.has_classes else self.outcome.n_predictors
         self.n_outputs = self.n_targets * self._kinds
         sizes = (X.shape[1], *map(int, hidden_layer_sizes), self.n_outputs)
-        self.network = Network(sizes, activation, self.dtype, float(np.log(size)))
+        self.network = Network(sizes, activation, self.dtype, self._log_size(y_size))
         self.n_noise = self.n_outputs if normal else 0
         # What a likelihood that is not normal has besides the network moves as weights do.
         self._further = () if normal else np.repeat(self.outcome.extra, self.n_targets).tolist()
@@ -170,6 +171,15 @@ class MLPTarget(Target):
             self.network.log_size,
         )
         self._all = np.arange(self.n_rows)
+
+    def _log_size(self, y_size):
+        if self._kinds == 1:
+            return 0.0
+        _, y, weights = self.data
+        if y_size is None:
+            _, sizes = location_and_scale(y.astype(float), weights.astype(float))
+            y_size = np.max(sizes)
+        return float(np.log(y_size))
 
     @property
     def groups(self):
