@@ -43,6 +43,8 @@ class Predictive(ABC):
 
     n_outcomes = 1
 
+    center = "mean"  # of a particle's outcome, or "median" where there is no mean
+
     @abstractmethod
     def mean(self):
         """Mean over the posterior.
@@ -213,7 +215,8 @@ class Predictive(ABC):
     def _by_particle(self):
         """Yield (means, weights) of blocks of rows: what each particle expects.
 
-        Means are class probabilities, of shape (n, m, n_classes), or means of the outcome, (n, m).
+        Means are class probabilities, of shape (n, m, n_classes), or means of the outcome, (n, m);
+        or medians, if `center` says so.
         """
 
 

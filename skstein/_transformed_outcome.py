@@ -151,9 +151,18 @@ class TransformedOutcome(Predictive):
         _, explained, noise = self._moments()
         return Bunch(total=explained + noise, aleatoric=noise, epistemic=explained)
 
+    @property
+    def center(self):
+        monotone = self.outcome.nodes is None and np.all(self._direction(_TAILS) != 0)
+        return "median" if monotone else "mean"
+
     def _by_particle(self):
+        expected = self.outcome.expected if self.center == "median" else None
         for _, heads, weights in self.direct.estimator._row_noises(self.direct.X):
-            yield self._particle_moments(heads)[1], weights
+            if expected:  # the middle of its outcome stays there
+                yield self._inverse(expected(heads)), weights
+            else:
+                yield self._particle_moments(heads)[1], weights
 
     def _transform(self, y):
         column = y[:, None]

@@ -278,6 +278,19 @@ def test_transformed_outcomes_are_in_their_own_units(diabetes):
     assert_allclose(display.mean_interval[0, 0], [low, high], rtol=1e-6)
 
 
+def test_a_transformed_outcome_with_heavy_tails_has_a_median(diabetes):
+    X, y = diabetes
+    inner = BayesianLinearRegression("laplace", noise="student-t", random_state=0)
+    reg = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, y)
+    display = PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", values=[20.0, 30.0])
+    rows = X.mean().to_frame().T.loc[[0, 0]].assign(bmi=[20.0, 30.0])
+    medians = predictive(reg, rows).quantiles([0.5])
+    assert_allclose(display.mean, medians, rtol=0.01)
+    assert "median" in [line.get_label() for line in display.ax_.lines]
+    with pytest.raises(TypeError, match="need not have a mean"):
+        PredictiveIntervalDisplay.from_estimator(reg, X[:20], "bmi", kind="average")
+
+
 def test_a_process_is_known_where_the_data_are(diabetes):
     """With a single particle the band of a Gaussian process is normal, and wide far away."""
     X, y = diabetes

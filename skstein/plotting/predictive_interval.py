@@ -21,7 +21,7 @@ class PredictiveIntervalDisplay:
     values : ndarray of shape (n,)
         Values of the feature.
     mean : ndarray of shape (n, n_curves)
-        Means of the outcome, or probabilities of classes.
+        Means of the outcome, or probabilities of classes; see ``center``.
     mean_interval : ndarray of shape (n, n_curves, 2)
         Where the posterior puts them.
     interval : ndarray of shape (n, 2), default=None
@@ -35,6 +35,8 @@ class PredictiveIntervalDisplay:
     ylabel : str
     observed : tuple of ndarray, default=None
         Values of the feature and outcomes (for classes, 0 and 1) of observed rows.
+    center : {"mean", "median"}, default="mean"
+        What ``mean`` holds: a transformed outcome with heavy tails has a median and no mean.
 
     Attributes
     ----------
@@ -63,6 +65,7 @@ class PredictiveIntervalDisplay:
     labels: Any
     ylabel: str
     observed: Any = None
+    center: str = "mean"
 
     @classmethod
     def from_estimator(
@@ -116,7 +119,8 @@ class PredictiveIntervalDisplay:
         Raises
         ------
         TypeError
-            If there is no estimator of skstein inside, or a regressor of several outcomes.
+            If there is no estimator of skstein inside, or a regressor of several outcomes; for an
+            average of outcomes that have no mean.
         ValueError
             If the feature is unknown or not numeric, or ``kind``, ``target`` or ``level`` invalid.
         """
@@ -132,6 +136,8 @@ class PredictiveIntervalDisplay:
         means, mean_intervals, intervals = [], [], []
         for value in grid:
             prediction = predictive(estimator, rows.replaced(name, value))
+            if kind == "average" and prediction.center != "mean":
+                prediction.mean()  # says why there is none
             by_particle, weights = _averaged(prediction)
             means.append(weights @ by_particle)
             mean_intervals.append(weighted_quantile(by_particle, weights, ends).T)
@@ -161,6 +167,7 @@ class PredictiveIntervalDisplay:
             labels=labels,
             ylabel=ylabel,
             observed=observed,
+            center=prediction.center,
         )
         return display.plot(ax=ax, **kwargs)
 
@@ -180,7 +187,7 @@ class PredictiveIntervalDisplay:
         """
         self.ax_, self.figure_ = new_axes(ax)
         regression = self.labels == [""]
-        several, line = len(self.labels) > 1, "mean" if regression else "probability"
+        several, line = len(self.labels) > 1, self.center if regression else "probability"
         if self.observed is not None:
             x, y = self.observed
             mark = {"marker": "o", "s": 9} if regression else {"marker": "|", "s": 50}
