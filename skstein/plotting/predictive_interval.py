@@ -139,7 +139,10 @@ class PredictiveIntervalDisplay:
             if kind == "average" and prediction.center != "mean":
                 prediction.mean()  # says why there is none
             by_particle, weights = _averaged(prediction)
-            means.append(weights @ by_particle)
+            if prediction.center == "mean":
+                means.append(weights @ by_particle)
+            else:
+                means.append(prediction.quantiles([0.5])[0])
             mean_intervals.append(weighted_quantile(by_particle, weights, ends).T)
             regression = not prediction.outcome.has_classes
             if regression and kind == "typical":
