@@ -84,10 +84,10 @@ report(far)
 #   They are sure of going down, and more than half of the patients are outside.
 # - The *process* returns to the mean of what it has seen, and its intervals to the spread of that.
 #   They hold; what it says of each patient is that it knows nothing.
-# - The *networks* go on straight, each with a slope of its own, and bends that no patient rules out
-#   are imagined too. Their intervals open as soon as patients end, and say that nothing is known; the
-#   median stays where it was. (It is drawn in place of the mean: their noise has heavy tails, and the
-#   exponential of such an outcome has no mean.)
+# - The *networks* go on straight, each with a slope of its own, and bends that no patient rules
+#   out are imagined too. Their intervals open as soon as patients end, and say that nothing is
+#   known; the median stays where it was. (It is drawn in place of the mean: their noise has heavy
+#   tails, and the exponential of such an outcome has no mean.)
 
 figure, axes = plt.subplots(2, 3, figsize=(13, 7), sharex=True, sharey=True, layout="constrained")
 axes[1, 2].remove()
