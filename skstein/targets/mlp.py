@@ -23,7 +23,6 @@ from operator import itemgetter
 import numpy as np
 
 from .. import _jit
-from .._columns import location_and_scale
 from .._row_blocks import row_blocks
 from ..outcomes import Bernoulli, Categorical, Heteroscedastic, Normal, StudentT
 from ..priors import HierarchicalNormal, InverseGamma
@@ -175,10 +174,10 @@ class MLPTarget(Target):
     def _log_size(self, y_size):
         if self._kinds == 1:
             return 0.0
-        _, y, weights = self.data
         if y_size is None:
-            _, sizes = location_and_scale(y.astype(float), weights.astype(float))
-            y_size = np.max(sizes)
+            _, y, weights = (array.astype(float) for array in self.data)
+            off = y - weights @ y / self.total_weight
+            y_size = np.sqrt(np.max(weights @ np.square(off)) / self.total_weight) or 1.0
         return float(np.log(y_size))
 
     @property
