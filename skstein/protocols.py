@@ -233,7 +233,7 @@ class TrainableNetwork(Protocol):
         """A network with noise variances drawn given its weights; precisions of the weights."""
 
     def hamiltonian_steps(
-        self, theta, velocity, scale, precision, step_size, batch_size, n_steps, rng
+        self, theta, velocity, scale, precision, step_size, friction, batch_size, n_steps, rng
     ) -> tuple[Array, Array]:
         """Move the weights of one network; it and its velocity."""
 

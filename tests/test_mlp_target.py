@@ -348,8 +348,8 @@ def test_training_finds_the_ridge_solution(rng):
     assert_allclose(noise, (0.5 * errors @ errors + 0.01) / (0.5 * n + 1.0), rtol=1e-3)
 
 
-@pytest.mark.parametrize("batch_size", [40, 20])
-def test_hamiltonian_steps_sample_the_posterior(batch_size, rng):
+@pytest.mark.parametrize(("batch_size", "friction"), [(40, 0.1), (40, 1.0), (20, 1.0)])
+def test_hamiltonian_steps_sample_the_posterior(batch_size, friction, rng):
     """A linear model with known noise, whose posterior is normal."""
     n, p = 40, 3
     X = rng.normal(size=(n, p))
@@ -364,7 +364,7 @@ def test_hamiltonian_steps_sample_the_posterior(batch_size, rng):
     draws = []
     for _ in range(4000):
         theta, velocity = target.hamiltonian_steps(
-            theta, velocity, scale, precision, 0.05, batch_size, 40, rng
+            theta, velocity, scale, precision, 0.05, friction, batch_size, 40, rng
         )
         draws.append(theta[:-1])
     draws = np.array(draws)

@@ -17,7 +17,7 @@ DF_UNIT = 15.0  # of the degrees of freedom beyond 2, so that their logarithm is
 # Bounds of the log scale of a row's noise, beside that of the outcome.
 LOG_LEAST, LOG_MOST = math.log(1e-3), math.log(10.0)
 BLOCK = 256  # rows that layers work on together
-GRADIENT, TRAINING, CHAIN = 0, 1, 2  # what passes are for
+GRADIENT, TRAINING, CHAIN, LOSS = 0, 1, 2, 3  # what passes are for
 _LARGEST_VELOCITY = 4.0  # standard deviations
 
 # Of splitmix64, and of sums of the bytes of a number.
@@ -344,8 +344,8 @@ def _shuffle(order, count, seed):
 @compiled(fastmath=REORDERED)
 def passes(
     purpose, weights, first, second, gradient, X, Y, row_weights, order, batch_size, n_epochs,
-    sizes, activation, likelihood, scaled, noise, precision, losses, met, done, step_size, n_steps,
-    noise_shape, noise_scale, numbers, units, deltas, seed,
+    sizes, activation, likelihood, scaled, noise, precision, losses, met, done, step_size, friction,
+    n_steps, noise_shape, noise_scale, numbers, units, deltas, seed,
 ):  # fmt: skip
     dtype = weights.dtype.type
     n = order.shape[0]
@@ -418,6 +418,8 @@ def passes(
                         result, Y, row_weights, rows, df, dtype(log_size), weights[n_network:],
                         evenness, delta, losses, gradient[n_network:],
                     )  # fmt: skip
+                if purpose == LOSS:
+                    continue
                 # Backwards.
                 for layer in range(n_layers - 1, -1, -1):
                     a = sizes[layer]
@@ -462,10 +464,11 @@ def passes(
                         share += losses[k] * inverse[k] / (batch_size * noise.shape[0])
                     share = min(1.0, share)
                 ratio = n / batch_size
-                variance = 1.0 - math.exp(-2.0 * step_size) - step_size**2 * (ratio - 1.0) * share
+                keep = math.exp(-friction * step_size)
+                variance = 1.0 - keep**2 - step_size**2 * (ratio - 1.0) * share
                 _kick(
                     weights, first, second, gradient, precision, dtype(step_size),
-                    dtype(math.exp(-step_size)), dtype(ratio), dtype(math.sqrt(max(0.0, variance))),
+                    dtype(keep), dtype(ratio), dtype(math.sqrt(max(0.0, variance))),
                     dtype(_LARGEST_VELOCITY), seed,
                 )  # fmt: skip
         if purpose == TRAINING:

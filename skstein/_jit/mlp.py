@@ -167,9 +167,19 @@ def loss_and_gradient(weights, data, rows, network, precision):
     return losses, gradient
 
 
+def loss(weights, data, rows, network):
+    """The losses of `loss_and_gradient`, of a normal likelihood squared errors, alone."""
+    weights, ones = aligned(weights, data[0].dtype), np.ones(data[1].shape[1], data[0].dtype)
+    losses, _ = _passes(
+        dense_layers.LOSS, weights, weights, weights, np.empty_like(weights), data, rows, len(rows),
+        1, network, ones, weights,
+    )  # fmt: skip
+    return losses
+
+
 def _passes(
     purpose, weights, first, second, gradient, data, order, batch_size, n_epochs, network, noise,
-    precision, step_size=0.0, n_steps=1, prior=(0.0, 0.0), done=None, rng=None,
+    precision, step_size=0.0, friction=0.0, n_steps=1, prior=(0.0, 0.0), done=None, rng=None,
 ):  # fmt: skip
     """Losses of the last epoch, and mean losses of all, of the one routine that is compiled."""
     sizes, activation, likelihood, scaled = _distinct(network)
@@ -184,7 +194,7 @@ def _passes(
     dense_layers.passes(
         purpose, weights, first, second, gradient, X, Y, row_weights, order, batch_size, n_epochs,
         sizes, activation, likelihood, scaled, noise, precision, losses, met, done, step_size,
-        n_steps, *prior, numbers, units[0], units[1], seed,
+        friction, n_steps, *prior, numbers, units[0], units[1], seed,
     )  # fmt: skip
     return losses, met
 
@@ -233,13 +243,15 @@ def train(state, data, order, batch_size, n_epochs, network, learning_rate, n_st
     precision, *noise_prior = prior
     _, met = _passes(
         dense_layers.TRAINING, weights, first, second, np.empty_like(weights), data, order,
-        batch_size, n_epochs, network, noise, precision, learning_rate, n_steps, noise_prior, done,
-        rng,
+        batch_size, n_epochs, network, noise, precision, learning_rate, 0.0, n_steps, noise_prior,
+        done, rng,
     )  # fmt: skip
     return met
 
 
-def hamiltonian_steps(state, data, order, batch_size, n_steps, network, step_size, prior, rng):
+def hamiltonian_steps(
+    state, data, order, batch_size, n_steps, network, step_size, friction, prior, rng
+):
     """Steps of stochastic gradient Hamiltonian Monte Carlo for one network.
 
     Parameters
@@ -252,7 +264,8 @@ def hamiltonian_steps(state, data, order, batch_size, n_steps, network, step_siz
     order : array of int64
         All rows; reshuffled in place.
     batch_size, n_steps : int
-    step_size : float
+    step_size, friction : float
+        In a step a share ``exp(-friction * step_size)`` of the velocity is kept.
     prior : tuple (precision, noise)
         Precision of each weight, and variance of the noise of each output.
     rng : numpy.random.Generator
@@ -261,7 +274,7 @@ def hamiltonian_steps(state, data, order, batch_size, n_steps, network, step_siz
     precision, noise = prior
     _passes(
         dense_layers.CHAIN, weights, velocity, scale, np.empty_like(weights), data, order,
-        batch_size, n_steps, network, noise, precision, step_size, rng=rng,
+        batch_size, n_steps, network, noise, precision, step_size, friction, rng=rng,
     )  # fmt: skip
 
 
@@ -287,19 +300,17 @@ def gauss_newton(weights, data, rows, network, precision, rng):
     layers = _layers(weights, sizes)
     diagonal = np.zeros(len(weights) + len(extra), X.dtype)
     parts = _layers(diagonal[: len(weights)], sizes)
-    for start in range(0, len(rows), dense_layers.BLOCK):
-        block = rows[start : start + dense_layers.BLOCK]
-        *inputs, result = _forward(layers, X[block], activation)
-        slopes = _expected_slopes(result, likelihood, Y.shape[1], *scaled, extra, precision, rng)
-        slopes = (slopes * np.sqrt(row_weights[block])[:, None]).astype(X.dtype)
-        for layer in range(len(layers) - 1, -1, -1):
-            x, (of_matrix, of_bias) = inputs[layer], parts[layer]
-            square = np.square(slopes)
-            of_matrix += np.square(x).T @ square
-            of_bias += square.sum(axis=0)
-            if layer > 0:
-                slopes = slopes @ layers[layer][0].T
-                slopes *= _steepness(x, activation)
+    *inputs, result = _forward(layers, X[rows], activation)
+    slopes = _expected_slopes(result, likelihood, Y.shape[1], *scaled, extra, precision, rng)
+    slopes = (slopes * np.sqrt(row_weights[rows])[:, None]).astype(X.dtype)
+    for layer in range(len(layers) - 1, -1, -1):
+        x, (of_matrix, of_bias) = inputs[layer], parts[layer]
+        square = np.square(slopes)
+        of_matrix += np.square(x).T @ square
+        of_bias += square.sum(axis=0)
+        if layer > 0:
+            slopes = slopes @ layers[layer][0].T
+            slopes *= _steepness(x, activation)
     return diagonal
 
 

@@ -182,7 +182,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     """
 
     _effort = (20_000, 50)
-    _chain_thinning = 500
+    _chain_thinning = 125
 
     _parameter_constraints = {
         **_BayesianMLP._parameter_constraints,

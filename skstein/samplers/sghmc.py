@@ -39,7 +39,7 @@ from .._validation import Interval, StrOptions
 from .._warnings import warn
 from .base import Sampler
 
-_LEAST_BATCH, _LARGEST_RATIO = 300, 50
+_LEAST_BATCH, _LARGEST_RATIO = 1000, 50
 # Velocities of too long a step are hot: the mean of their squares, 1 in equilibrium, leaves what
 # chance allows. Steps go down fast, and up slowly.
 _CHANCE, _DOWN, _UP = 4.0, 0.7, 1.02
@@ -131,12 +131,14 @@ class SGHMC(Sampler):
     _parameter_constraints = {
         "step_size": [Interval(Real, 0, None, closed="neither")],
         "thinning": [Interval(Integral, 1, None, closed="left")],
+        "friction": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     }
 
     step_size: float = 0.1
-    thinning: int = 500
+    thinning: int = 125
     _: KW_ONLY
+    friction: float = 0.1
     batch_size: int | str | None = "auto"
 
     def warm_up(self, target, n_iterations, theta, rng):
@@ -209,6 +211,7 @@ class SGHMC(Sampler):
                 chain.scale,
                 chain.precision,
                 chain.step,
+                self._least_friction(chain.step, target.n_rows),
                 batch_size,
                 count,
                 chain.rng,
@@ -234,6 +237,10 @@ class SGHMC(Sampler):
         if batch_size == n:
             return self.step_size
         return min(self.step_size, max(_SMALL_STEP, 2.0 * _HEAT * batch_size / n))
+
+    def _least_friction(self, step, n):
+        heat = step * (n / self._resolve_batch_size(n) - 1.0) / (2.0 * _HEAT)
+        return max(self.friction, min(1.0, heat))
 
     def _resolve_batch_size(self, n):
         if self.batch_size is None:

@@ -373,10 +373,7 @@ class MLPTarget(Target):
 
     def training_loss(self, theta, rows):
         """Mean loss of one particle as training sees it: squared errors, or - log likelihood."""
-        weights = self.data[2][rows].astype(float)
-        if self.n_noise:
-            return self.squared_errors(theta, rows).sum() / weights.sum()
-        return -np.average(self._pointwise(theta[None], rows)[0], weights=weights)
+        return self._losses(theta, rows).sum() / self.data[2][rows].sum(dtype=float)
 
     def _held_out_loss(self, theta, rows):
         """Mean negative log likelihood of rows held out, with the normal noise that suits them."""
@@ -444,7 +441,7 @@ class MLPTarget(Target):
         return 1.0 / np.sqrt(curvature + precision)
 
     def hamiltonian_steps(
-        self, theta, velocity, scale, precision, step_size, batch_size, n_steps, rng
+        self, theta, velocity, scale, precision, step_size, friction, batch_size, n_steps, rng
     ):
         """Move the weights of one particle, given its noise variances and precisions.
 
@@ -465,6 +462,7 @@ class MLPTarget(Target):
             int(n_steps),
             self._compiled,
             float(step_size),
+            float(friction),
             (precision.astype(self.dtype), noise.astype(self.dtype)),
             rng,
         )
@@ -559,10 +557,7 @@ class MLPTarget(Target):
 
     def squared_errors(self, theta, rows=None):
         """Weighted sum of squared errors of each output for one particle, shape (n_outputs,)."""
-        chosen = self._all if rows is None else rows
-        X, y, weights = self.data
-        errors = self.network.outputs(theta[None], X[chosen])[0] - y[chosen]
-        return weights[chosen].astype(float) @ np.square(errors)
+        return self._losses(theta, self._all if rows is None else rows)
 
     @property
     def initial_precision(self):
@@ -596,6 +591,11 @@ class MLPTarget(Target):
                 )[1]
             )
         return score
+
+    def _losses(self, theta, rows):
+        """Squared errors of each output, or - log likelihood and zeros, of one particle."""
+        weights = theta[: self.n_weights]
+        return _jit.mlp.loss(weights, self.data, np.asarray(rows), self._compiled)
 
     def _constant_on(self, theta, rows):
         # Beside a large bias the last digit of a network that a strong prior has shrunk is lost.

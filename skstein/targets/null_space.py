@@ -19,8 +19,9 @@ regression is done twice, since chains have explored what is half determined.
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import dsyrk
 
-_MOST_ROWS = 2000
+_MOST_ROWS = 1000
 _MOST_PRODUCTS = 2e10  # of a matrix from its factors
 _ROUNDING = 1e-14
 
@@ -58,15 +59,13 @@ def null_space_tangent(target, theta, rng):
     heads = target.network.heads(target.outcome, theta[None], outputs)
     noise = np.broadcast_to(target.outcome.noise(heads), (len(rows), target.n_targets))
     white = np.sqrt(share * row_weights[rows, None] / noise)
-    jacobian = np.concatenate(
-        [
-            target.network.jacobian(theta, X[rows], k) * (white[:, k, None] * prior_sd)
-            for k in range(target.n_targets)
-        ]
-    )
+    k_all = range(target.n_targets)
+    jacobian = np.vstack([target.network.jacobian(theta, X[rows], k) for k in k_all])
+    jacobian *= white.T.reshape(-1, 1)
+    jacobian *= prior_sd
     tangent = rng.standard_normal(d)
     wide = len(jacobian) < d
-    matrix = jacobian @ jacobian.T if wide else jacobian.T @ jacobian
+    matrix = dsyrk(1.0, jacobian.T, trans=wide)  # its upper triangle
     matrix[np.diag_indices_from(matrix)] += 1.0 + _ROUNDING * np.trace(matrix)
     factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
     for _ in range(2):
@@ -79,4 +78,4 @@ def null_space_tangent(target, theta, rng):
 
 def _most_rows(target):
     """With fewer rows than weights, those that are left out would seem undetermined."""
-    return max(_MOST_ROWS, 2 * target.network.n_weights)
+    return max(_MOST_ROWS, target.network.n_weights)
