@@ -141,15 +141,17 @@ def _degrees(df, extra, k):
 @part
 def _bound(log_scale, log_size, slope):
     """Bend log scales as `bounded` of `mlp` does; set ``slope`` to the derivative."""
-    least, most = log_scale.dtype.type(LOG_LEAST), log_scale.dtype.type(LOG_MOST)
+    below, above = log_scale.dtype.type(-LOG_LEAST), log_scale.dtype.type(LOG_MOST)
     one = log_scale.dtype.type(1.0)
-    for i in range(log_scale.shape[0]):
-        for k in range(log_scale.shape[1]):
+    for k in range(log_scale.shape[1]):
+        bent = slope[:, k]
+        for i in range(bent.shape[0]):
             off = log_scale[i, k] - log_size
-            end = most if off > 0.0 else least
-            bent = math.tanh(off / end)
-            log_scale[i, k] = log_size + end * bent
-            slope[i, k] = one - bent * bent
+            bent[i] = off / (above if off > 0.0 else below)
+        _tanh(bent)
+        for i in range(bent.shape[0]):
+            log_scale[i, k] = log_size + (above if bent[i] > 0.0 else below) * bent[i]
+            bent[i] = one - bent[i] * bent[i]
 
 
 @part
@@ -209,8 +211,10 @@ def _compare_scaled(
             delta[i, k] = weight * trust * z * inverse
             rise = weight * (one - trust * square)
             if uneven:
-                share = math.exp(power * log_scale) * inverse_share
-                delta[i, k] *= share
+                share = one
+                if evenness > 0.0:
+                    share = math.exp(power * log_scale) * inverse_share
+                    delta[i, k] *= share
                 delta[i, k_all + k] *= share * rise
             spread += rise
             total += weight

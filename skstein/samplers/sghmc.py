@@ -173,7 +173,7 @@ class SGHMC(Sampler):
         for row, own in zip(theta, rng.spawn(len(theta)), strict=True):
             velocity = own.standard_normal(target.n_weights)
             chains.append(NetworkChain(np.array(row, dtype=float), velocity, step, own))
-            self._advance(target, chains[-1], n_iterations * self.thinning)
+            self._advance(target, chains[-1], n_iterations * self._n_steps(target.n_rows))
         return NetworkChains(chains)
 
     def draw(self, target, n_draws, chains):
@@ -189,7 +189,7 @@ class SGHMC(Sampler):
         draws = np.empty((len(chains.each), n_draws, target.dim))
         for chain, own in zip(chains.each, draws, strict=True):
             for t in range(n_draws):
-                self._advance(target, chain, self.thinning)
+                self._advance(target, chain, self._n_steps(target.n_rows))
                 own[t] = chain.theta
         scores = target.score(draws.reshape(-1, target.dim)).reshape(draws.shape)
         return chains, draws, scores, 1.0
@@ -237,6 +237,9 @@ class SGHMC(Sampler):
         if batch_size == n:
             return self.step_size
         return min(self.step_size, max(_SMALL_STEP, 2.0 * _HEAT * batch_size / n))
+
+    def _n_steps(self, n):
+        return round(self.thinning * self.step_size / self._longest_step(n))
 
     def _least_friction(self, step, n):
         heat = step * (n / self._resolve_batch_size(n) - 1.0) / (2.0 * _HEAT)
