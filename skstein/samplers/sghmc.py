@@ -8,23 +8,26 @@ After Chen, Fox & Guestrin (2014), with what networks of a few thousand weights 
 - velocities no larger than 4 standard deviations;
 - steps of a length of their own: where the mean square of a chain's velocities, 1 in equilibrium,
   is above :math:`1 + 4 \sqrt{2 / d}`, its steps become shorter and the velocities are drawn again;
-- the noise that a minibatch brings, measured by its errors, is taken off that of the dynamics;
+- the noise that a minibatch brings, measured by its errors, is taken off that of the dynamics. It
+  heats stiff directions all the same, by :math:`\varepsilon (n / B - 1) / (2 \gamma)`, and the
+  friction :math:`\gamma` is as large as that asks for. On all rows it is small: directions in which
+  the posterior is wide are then crossed in one sweep, where with much friction they are diffused
+  through;
 - noise variances and prior precisions are drawn from their conditionals (Gibbs steps), at most once
   in an epoch.
 
 A step of size :math:`\varepsilon` on a batch of B of n rows, with the gradient G of its negative
-log likelihood:
+log likelihood and friction :math:`\gamma`:
 
 .. math::
    v' &= v - \varepsilon\, C \odot (\tfrac nB G + \tau \odot \theta), \\
-   v &\leftarrow e^{-\varepsilon} v'
-   + \sqrt{\max(0, 1 - e^{-2 \varepsilon} - \varepsilon^2 (\tfrac nB - 1) s)}\; \xi, \\
+   v &\leftarrow e^{-\gamma \varepsilon} v'
+   + \sqrt{\max(0, 1 - e^{-2 \gamma \varepsilon} - \varepsilon^2 (\tfrac nB - 1) s)}\; \xi, \\
    \theta &\leftarrow \theta + \tfrac 12 \varepsilon\, C \odot (v' + v),
 
-where s is the mean squared error of the batch over the noise variance, at most 1; 1 unless
-the noise is normal. So
-split, between two halves of the drift, friction and noise leave the weights of a Gaussian with its
-covariance, whatever the step (Leimkuhler & Matthews 2013).
+where s is the mean squared error of the batch over the noise variance, at most 1; 1 unless the
+noise is normal. So split, between two halves of the drift, friction and noise leave the weights of
+a Gaussian with its covariance, whatever the step (Leimkuhler & Matthews 2013).
 
 There is no acceptance step. The chains explore the mode they start in, and what they draw is an
 approximate posterior around it.
@@ -103,10 +106,13 @@ class SGHMC(Sampler):
         The longest step, in units of the metric. A chain takes shorter ones where its velocities
         say that it is hotter than the posterior, and on a minibatch of n rows none above 0.03 for
         which ``step * n / (2 * batch_size)`` is more than 0.3.
-    thinning : int, default=500
-        Steps of a draw.
+    thinning : int, default=125
+        Steps of a draw; where a minibatch makes steps shorter, as many more.
+    friction : float, default=0.1
+        The least: a step keeps a share ``exp(-friction * step_size)`` of the velocity. The smaller
+        a minibatch, the more friction takes off the heat of its noise, up to 1.
     batch_size : int, "auto" or None, default="auto"
-        Rows of a step: 300, or a fiftieth of the rows if that is more, for "auto"; all for None.
+        Rows of a step: 1000, or a fiftieth of the rows if that is more, for "auto"; all for None.
 
     References
     ----------

@@ -110,3 +110,38 @@ def test_chains_that_run_hot_take_shorter_steps(adapts, rng, monkeypatch):
         heat.append(np.mean([np.mean(np.square(chain.velocity)) for chain in chains.each]))
     assert np.mean(heat) < 1.2 if adapts else np.mean(heat) > 1.4
     assert chains.step_size < 0.1 if adapts else chains.step_size == sampler.step_size
+
+
+class Recording:
+    """A network that does not move, and notes what steps it was asked for."""
+
+    n_weights = dim = 3
+
+    def __init__(self, n_rows):
+        self.n_rows, self.calls = n_rows, []
+
+    def resample(self, theta, rng):
+        return theta, np.ones(3)
+
+    def scales(self, theta, precision, rng):
+        return np.ones(3)
+
+    def hamiltonian_steps(self, theta, velocity, *rest):
+        *_, step_size, friction, batch_size, n_steps, _ = rest
+        self.calls.append((step_size, friction, batch_size, n_steps))
+        return theta, 0.0 * velocity
+
+
+@pytest.mark.parametrize(
+    ("n", "batch_size", "step_size", "friction", "n_steps"),
+    [(900, 900, 0.1, 0.1, 125), (4000, 1000, 0.1, 0.5, 125), (20_000, 1000, 0.03, 0.95, 417)],
+)
+def test_small_minibatches_have_friction_and_more_steps(
+    n, batch_size, step_size, friction, n_steps, rng
+):
+    """Heat of 0.3: step_size * (n / batch_size - 1) / (2 * friction)."""
+    target = Recording(n)
+    SGHMC().warm_up(target, 1, np.zeros((1, 3)), rng)
+    calls = np.array(target.calls)
+    assert_allclose(calls[:, :3], np.tile([step_size, friction, batch_size], (len(calls), 1)))
+    assert calls[:, 3].sum() == n_steps
