@@ -19,10 +19,10 @@ from ..protocols import Bijection, WorkingTarget
 from ..targets import ControlVariate, Transformed, supports
 from ..targets.base import NotANumber
 from ..targets.transformed_regression import transformed_target
-from ._check import StartDraws, judge, most_scored
 from ._heavy_tails import follow_tails
 from ._hold_out import hold_out
 from ._registry import resolve_engine
+from ._stein_identities import StartDraws, judge, most_scored
 from ._surrogate import correct_surrogate, surrogate_of
 from ._working_coordinates import find_frame
 from .base import Engine, with_posteriors

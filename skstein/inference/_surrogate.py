@@ -14,7 +14,7 @@ from .._density_probe import Probe
 from .._pareto import pareto_smoothed
 from .._warnings import warn
 from ..targets.surrogate import Surrogate, worth_a_surrogate
-from ._check import affordable_particles
+from ._stein_identities import affordable_particles
 
 NEGLIGIBLE = 0.05  # standard deviation of the log ratio, which is left as it is
 _MAX_K = 0.7

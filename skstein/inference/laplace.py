@@ -13,7 +13,7 @@ from scipy.special import softmax
 
 from .._validation import Interval
 from ..posterior import ParticlePosterior
-from ._check import affordable_particles
+from ._stein_identities import affordable_particles
 from .base import COORDINATES, N_PARTICLES, Engine
 
 

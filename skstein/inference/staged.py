@@ -29,9 +29,9 @@ from .._warnings import warn
 from ..targets import Affine, supports
 from ..targets.scaled_network import ScaledNetwork
 from ..targets.subspace import Subspace, curve_plane
-from ._check import stein_residuals
 from ._failed_networks import without_failures
 from ._infer import Progress, approximate
+from ._stein_identities import stein_residuals
 from .base import Engine, as_engine
 from .curve import curve_middle
 

@@ -12,8 +12,6 @@ from .glm import LogisticTarget as LogisticTarget
 from .glm import ProbitTarget as ProbitTarget
 from .glm import RegressionTarget as RegressionTarget
 from .glm import SoftmaxTarget as SoftmaxTarget
-from .half_line import HalfLineMap as HalfLineMap
-from .half_line import OneSignedTarget as OneSignedTarget
 from .hierarchical import HierarchicalTarget as HierarchicalTarget
 from .horseshoe import HorseshoeTarget as HorseshoeTarget
 from .joint_prior import NormalPriorTarget as NormalPriorTarget
@@ -29,6 +27,8 @@ from .newton import laplace_approximation as laplace_approximation
 from .one_sided import OneSided as OneSided
 from .one_sided import line_shifts as line_shifts
 from .sharded import over_shards as over_shards
+from .sign_constraints import HalfLineMap as HalfLineMap
+from .sign_constraints import OneSignedTarget as OneSignedTarget
 from .smoothed_path import FactorizedTarget as FactorizedTarget
 from .smoothed_path import SmoothedTarget as SmoothedTarget
 from .stochastic_volatility import StochasticVolatilityTarget as StochasticVolatilityTarget

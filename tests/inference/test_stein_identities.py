@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
 from skstein.inference import SVGD
-from skstein.inference._check import StartDraws, radial_shift, stein_residuals
+from skstein.inference._stein_identities import StartDraws, radial_shift, stein_residuals
 from skstein.targets import Transformed
 
 REPLICATES = 200
