@@ -1,7 +1,7 @@
 """Latent Dirichlet allocation by Particle Mirror Descent.
 
 The estimator: scikit-learn's parameters, validation, epochs, and what it reports of the posterior.
-The method is in `skstein._topic_particles`.
+The method is in `skstein._topics`.
 """
 
 from copy import copy, deepcopy
@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 from ._estimator import VersionedPickles
 from ._parallel import make_map
 from ._random import as_generator
-from ._topic_particles import (
+from ._topics import (
     TopicParticles,
     TopicPosterior,
     document_blocks,

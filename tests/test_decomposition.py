@@ -20,9 +20,9 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from skstein import LatentDirichletAllocation, _topic_particles
+from skstein import LatentDirichletAllocation, _topics
 from skstein._jit import lda as jit
-from skstein._topic_particles import TopicParticles, TopicPosterior, document_blocks, match_topics
+from skstein._topics import TopicParticles, TopicPosterior, document_blocks, match_topics
 
 METHODS = ["online", "batch"]
 TINY = [[0, 0, 1], [1, 2], [2, 2, 0]]  # words of three documents
@@ -291,7 +291,7 @@ def test_particles_are_matched_to_the_first(rng):
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_result_does_not_depend_on_n_jobs(n_jobs, monkeypatch, rng):
-    monkeypatch.setattr(_topic_particles, "_BLOCK", 16)
+    monkeypatch.setattr(_topics, "_BLOCK", 16)
     X, _ = synthetic(rng, n=70)
     one = LatentDirichletAllocation(4, max_iter=2, n_sweeps=2, random_state=0).fit(X)
     several = clone(one).set_params(n_jobs=n_jobs).fit(X)
@@ -300,7 +300,7 @@ def test_result_does_not_depend_on_n_jobs(n_jobs, monkeypatch, rng):
 
 
 def test_blocks_cover_the_documents(monkeypatch, rng):
-    monkeypatch.setattr(_topic_particles, "_BLOCK", 16)
+    monkeypatch.setattr(_topics, "_BLOCK", 16)
     X, _ = synthetic(rng, n=70)
     seen = np.zeros(X.shape)
     for block in document_blocks(X):

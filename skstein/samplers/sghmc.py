@@ -46,6 +46,7 @@ _LEAST_BATCH, _LARGEST_RATIO = 1000, 50
 # Velocities of too long a step are hot: the mean of their squares, 1 in equilibrium, leaves what
 # chance allows. Steps go down fast, and up slowly.
 _CHANCE, _DOWN, _UP = 4.0, 0.7, 1.02
+_SETTLED = 100  # steps without a hot one
 # What a minibatch of many rows heats are a few directions, which the mean does not tell.
 _HEAT, _SMALL_STEP = 0.3, 0.03
 _LEAST_STEPS = 20  # between Gibbs steps
@@ -66,6 +67,8 @@ class NetworkChain:
         None before the first Gibbs step.
     until : int
         Steps to the next Gibbs step.
+    unsettled : int
+        Steps to take before what too long a step has done is forgotten.
     n_gibbs : int
         Gibbs steps done.
     alive : bool
@@ -79,6 +82,7 @@ class NetworkChain:
     scale: np.ndarray | None = None
     precision: np.ndarray | None = None
     until: int = 0
+    unsettled: int = 0
     n_gibbs: int = 0
     alive: bool = True
 
@@ -195,14 +199,14 @@ class SGHMC(Sampler):
         draws = np.empty((len(chains.each), n_draws, target.dim))
         for chain, own in zip(chains.each, draws, strict=True):
             for t in range(n_draws):
-                self._advance(target, chain, self._n_steps(target.n_rows))
-                own[t] = chain.theta
+                self._advance(target, chain, self._n_steps(target.n_rows) - _LEAST_STEPS)
+                own[t] = self._settled(target, chain)
         scores = target.score(draws.reshape(-1, target.dim)).reshape(draws.shape)
         return chains, draws, scores, 1.0
 
     def _advance(self, target, chain, n_steps):
         batch_size = self._resolve_batch_size(target.n_rows)
-        while n_steps and chain.alive:
+        while n_steps > 0 and chain.alive:
             theta = chain.theta
             if chain.until == 0:
                 theta, chain.precision = target.resample(theta, chain.rng)
@@ -235,8 +239,19 @@ class SGHMC(Sampler):
             if np.mean(np.square(velocity)) > 1.0 + _CHANCE * np.sqrt(2.0 / len(velocity)):
                 chain.step *= _DOWN
                 chain.velocity = chain.rng.standard_normal(len(velocity))
+                chain.unsettled = _SETTLED
             else:
+                chain.unsettled = max(0, chain.unsettled - count)
                 chain.step = min(self._longest_step(target.n_rows), _UP * chain.step)
+
+    def _settled(self, target, chain):
+        """A state with no step before or behind it that was too long; the chain goes on."""
+        while chain.alive:
+            theta, settled = chain.theta, not chain.unsettled
+            self._advance(target, chain, _LEAST_STEPS)
+            if settled and not chain.unsettled:
+                return theta
+        return chain.theta
 
     def _longest_step(self, n):
         batch_size = self._resolve_batch_size(n)

@@ -205,8 +205,8 @@ ROWS = {
         "sklearn.get_config",
         "sklearn.utils",
     ),
-    "skstein.decomposition": (*ESTIMATOR, "skstein._topic_particles", "skstein.inference._mirror"),
-    "skstein._topic_particles": (
+    "skstein.decomposition": (*ESTIMATOR, "skstein._topics", "skstein.inference._mirror"),
+    "skstein._topics": (
         "sklearn.utils",
         "skstein._jit",
         "skstein._random",

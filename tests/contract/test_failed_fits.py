@@ -107,7 +107,7 @@ def break_next_fit(name, model, error, monkeypatch):
     if name == "process":
         monkeypatch.setattr("skstein.gaussian_process.mirror_step", broken)
     elif name == "topics":
-        monkeypatch.setattr("skstein._topic_particles.mirror_step", broken)
+        monkeypatch.setattr("skstein._topics.mirror_step", broken)
     else:
         model.set_params(inference=Broken(error))
 
