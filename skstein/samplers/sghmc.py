@@ -7,7 +7,8 @@ After Chen, Fox & Guestrin (2014), with what networks of a few thousand weights 
   when the metric is taken has no curvature, and throws the chain out when it wakes up;
 - velocities no larger than 4 standard deviations;
 - steps of a length of their own: where the mean square of a chain's velocities, 1 in equilibrium,
-  is above :math:`1 + 4 \sqrt{2 / d}`, its steps become shorter and the velocities are drawn again;
+  is above :math:`1 + 4 \sqrt{2 / d}`, its steps become shorter and the velocities are drawn again.
+  The states of such a time are no draws;
 - the noise that a minibatch brings, measured by its errors, is taken off that of the dynamics. It
   heats stiff directions all the same, by :math:`\varepsilon (n / B - 1) / (2 \gamma)`, and the
   friction :math:`\gamma` is as large as that asks for. On all rows it is small: directions in which
