@@ -689,6 +689,7 @@ def test_engines_that_would_be_lost_are_refused(engine):
         BayesianMLPRegressor((4,), inference=engine, max_iter=5).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_classifier_adds_chains_on_few_rows(rng):
     X = rng.normal(size=(150, 2))
     y = X[:, 0] > 0.0
@@ -885,6 +886,7 @@ def test_null_space_opens_intervals_away_from_the_rows(rng, noise):
     assert_allclose(transformed.interval(0.5), quantiles, atol=tolerance)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_null_space_ends_with_a_stream(rng):
     X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
     reg = BayesianMLPRegressor((4,), n_networks=2, max_iter=20, random_state=0).fit(X, y)
