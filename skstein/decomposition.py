@@ -20,13 +20,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 from ._estimator import VersionedPickles
 from ._parallel import make_map
 from ._random import as_generator
-from ._topics import (
-    TopicParticles,
-    TopicPosterior,
-    document_blocks,
-    log_bounds,
-    proportions,
-)
+from ._topics import TopicParticles, TopicPosterior, document_blocks, log_bounds, proportions
 from ._validation import Interval, StrOptions, validate_data, validated
 from ._warnings import warn
 from .inference._mirror import LEAST_POWER

@@ -50,7 +50,7 @@ _CHANCE, _DOWN, _UP = 4.0, 0.7, 1.02
 _SETTLED = 100  # steps without a hot one
 # What a minibatch of many rows heats are a few directions, which the mean does not tell.
 _HEAT, _SMALL_STEP = 0.3, 0.03
-_LEAST_STEPS = 20  # between Gibbs steps
+_LEAST_STEPS = 20  # between Gibbs steps, and after a draw to see whether it was in a hot time
 _RENEWAL = 5  # Gibbs steps between two metrics
 
 
@@ -112,7 +112,7 @@ class SGHMC(Sampler):
         say that it is hotter than the posterior, and on a minibatch of n rows none above 0.03 for
         which ``step * n / (2 * batch_size)`` is more than 0.3.
     thinning : int, default=125
-        Steps of a draw; where a minibatch makes steps shorter, as many more.
+        Steps of a draw, 20 at least; where a minibatch makes steps shorter, more in proportion.
     friction : float, default=0.1
         The least: a step keeps a share ``exp(-friction * step_size)`` of the velocity. The smaller
         a minibatch, the more friction takes off the heat of its noise, up to 1.
@@ -222,7 +222,7 @@ class SGHMC(Sampler):
                 chain.scale,
                 chain.precision,
                 chain.step,
-                self._least_friction(chain.step, target.n_rows),
+                self._friction(chain.step, target.n_rows),
                 batch_size,
                 count,
                 chain.rng,
@@ -263,7 +263,7 @@ class SGHMC(Sampler):
     def _n_steps(self, n):
         return round(self.thinning * self.step_size / self._longest_step(n))
 
-    def _least_friction(self, step, n):
+    def _friction(self, step, n):
         heat = step * (n / self._resolve_batch_size(n) - 1.0) / (2.0 * _HEAT)
         return max(self.friction, min(1.0, heat))
 

@@ -91,7 +91,8 @@ class Network:
             end, rows, columns = first + fan_in * fan_out, inputs[layer], slopes
             if layer == len(layers) - 1:
                 rows, columns = columns, rows
-            products = jacobian[:, first:end].reshape(len(X), rows.shape[1], -1)  # a view
+            shape = len(X), rows.shape[1], columns.shape[1]
+            products = jacobian[:, first:end].reshape(shape)  # a view
             np.multiply(rows[:, :, None], columns[:, None, :], out=products)
             jacobian[:, end : end + fan_out] = slopes
             if layer > 0:

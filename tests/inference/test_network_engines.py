@@ -145,3 +145,25 @@ def test_small_minibatches_have_friction_and_more_steps(
     calls = np.array(target.calls)
     assert_allclose(calls[:, :3], np.tile([step_size, friction, batch_size], (len(calls), 1)))
     assert calls[:, 3].sum() == n_steps
+
+
+class HotOnce(Recording):
+    """A network that counts steps in its weights; its velocities are hot once."""
+
+    def hamiltonian_steps(self, theta, velocity, *rest):
+        before, theta = theta[0], theta + rest[-2]
+        hot = before < 190 <= theta[0]
+        return theta, np.full(3, 4.0 if hot else 0.0)
+
+    def score(self, theta):
+        return 0.0 * theta
+
+
+def test_a_hot_time_is_not_drawn(rng):
+    """Neither the state just before its steps nor those of the hundred steps behind them."""
+    target, sampler = HotOnce(500), SGHMC(thinning=100)
+    chains = sampler.warm_up(target, 1, np.zeros((1, 3)), rng)
+    _, draws, _, _ = sampler.draw(target, 3, chains)
+    steps = draws[0, :, 0]
+    assert not np.any((steps >= 180) & (steps < 300))
+    assert np.all(np.diff(steps) >= 100)
