@@ -78,9 +78,7 @@ def split_rhat(draws, *, rank=True):
     if not rank:
         return _rhat(_halves(_in_units(draws)[0]))
     halves = _halves(draws)
-    folded = np.abs(halves - np.median(halves, axis=(0, 1)))
-    # Chains at the same distances from the median leave the second without a value.
-    return np.fmax(_rhat(_normal_scores(halves)), _rhat(_normal_scores(folded)))
+    return _rank_rhat(halves, _normal_scores(halves))
 
 
 def ess(draws, *, rank=True):
@@ -389,9 +387,19 @@ def summarize(draws):
         "sd": unit * sd,
         "mcse_mean": mcse_mean(usable),
         "mcse_sd": mcse_sd(usable),
-        "rhat": split_rhat(usable),
-        "ess_bulk": ess(usable),
-        "ess_tail": ess_tail(usable),
+        **rank_diagnostics(usable),
+    }
+
+
+def rank_diagnostics(draws):
+    """``rhat``, ``ess_bulk`` and ``ess_tail`` of `summarize`, from one ranking of the draws."""
+    draws = _checked(draws)
+    halves = _halves(draws)
+    scores = _normal_scores(halves)
+    return {
+        "rhat": _rank_rhat(halves, scores),
+        "ess_bulk": _size(scores),
+        "ess_tail": ess_tail(draws),
     }
 
 
@@ -463,7 +471,7 @@ def _squares(draws):
 
 def _normal_scores(x):
     """Normal quantiles of the ranks, ties at their average rank; NaN in coordinates of NaN."""
-    columns = np.ascontiguousarray(x.reshape(-1, x.shape[2]).T)
+    columns = x.reshape(-1, x.shape[2]).T.copy()
     n = columns.shape[1]
     order = np.argsort(columns, axis=1)
     ordered = np.take_along_axis(columns, order, axis=1)
@@ -479,6 +487,13 @@ def _normal_scores(x):
     np.put_along_axis(columns, order, quantiles[first + last], axis=1)
     columns[np.isnan(ordered[:, 0])] = np.nan
     return columns.T.reshape(x.shape)
+
+
+def _rank_rhat(halves, scores):
+    """R-hat of half chains, whose normal scores are ``scores``, and of their distances."""
+    folded = np.abs(halves - np.median(halves, axis=(0, 1)))
+    # Chains at the same distances from the median leave the second without a value.
+    return np.fmax(_rhat(scores), _rhat(_normal_scores(folded)))
 
 
 def _rhat(x):

@@ -12,7 +12,7 @@ from ._quantiles import narrowest_interval, systematic, weighted_quantile
 from ._random import as_generator
 from ._validation import check_count, check_fractions
 from ._warnings import warn
-from .diagnostics import ess, ess_tail, mcse_mean, split_rhat
+from .diagnostics import mcse_mean, rank_diagnostics
 from .metrics import ksd
 from .priors import MultivariateNormal
 from .protocols import Array, Bijection
@@ -365,8 +365,8 @@ class ParticlePosterior:
         if self.chains is not None and self.chains.shape[1] >= _FEWEST_DRAWS:
             gap = mean - self.chains.mean(axis=(0, 1))
             table["mcse_mean"] = np.hypot(mcse_mean(self.chains), gap)
-            table["ess_bulk"], table["ess_tail"] = ess(self.chains), ess_tail(self.chains)
-            table["rhat"] = split_rhat(self.chains)
+            ranked = rank_diagnostics(self.chains)
+            table |= {name: ranked[name] for name in ("ess_bulk", "ess_tail", "rhat")}
         return as_table(self.names, table)
 
     def to_arviz(self, *, n_draws=None, container="auto"):

@@ -295,12 +295,10 @@ class StochasticVolatility(BayesianEstimator):
         mean, variance = self._ahead(posterior, horizon)
         weights = posterior.weights
         if of == "volatility":
-            return np.exp(
-                0.5 * _jit.predict.normal_mixture_quantile(mean, np.sqrt(variance), weights, q)
-            )
+            return np.exp(0.5 * _jit.normal_mixtures.quantile(mean, np.sqrt(variance), weights, q))
         log_variance = mean[..., None] + np.sqrt(variance)[..., None] * _NODES
         scale = np.exp(0.5 * log_variance).reshape(len(mean), -1)
-        return _jit.predict.normal_mixture_quantile(
+        return _jit.normal_mixtures.quantile(
             np.zeros_like(scale), scale, np.outer(weights, _SHARES).ravel(), q
         )
 

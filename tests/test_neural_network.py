@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from skstein import BayesianMLPClassifier, BayesianMLPRegressor, ParticlePosterior, predictive
 from skstein._callbacks import ProgressLines
 from skstein.inference import MCMC, PMD, Ensemble, resolve_engine
-from skstein.inference._network import NETWORK_ENGINES
+from skstein.inference._network_engines import NETWORK_ENGINES
 from skstein.inference.base import Engine
 from skstein.inference.curve import curve_middle
 from skstein.priors import Normal

@@ -6,7 +6,7 @@ importing numba takes as long as importing all the rest.
 
 from importlib import import_module
 
-_MODULES = {"horseshoe", "lda", "mlp", "predict", "stein", "thinning", "volatility"}
+_MODULES = {"horseshoe", "lda", "mlp", "normal_mixtures", "stein", "thinning", "volatility"}
 
 
 def __getattr__(name):

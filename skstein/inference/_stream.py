@@ -23,8 +23,8 @@ import numpy as np
 from .._density_probe import Probe
 from ..posterior import ParticlePosterior
 from ._kde import KernelDensity, defensive_draws
-from ._memory import Memory
 from ._mirror import LEAST_ESS, MAX_PIECES, WeightedParticles, bayes_step
+from ._stream_memory import Memory
 
 # Bayes' rule does not correct for the kernels, so that small changes between draws pay.
 _MIN_ESS = 0.9

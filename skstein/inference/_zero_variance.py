@@ -152,7 +152,7 @@ def monte_carlo_errors(draws, scores):
     -------
     MonteCarloErrors
     """
-    dim, shape = draws.shape[2], (-1, *draws.shape)
+    dim = draws.shape[2]
     flat = draws.reshape(-1, dim)
     std = flat.std(axis=0)
     std = np.where(std > 0.0, std, 1.0)
@@ -164,19 +164,21 @@ def monte_carlo_errors(draws, scores):
         t = scores.reshape(-1, dim) * std
         below = _without(below, t, t * z + 1.0)
         z = z - t @ _slopes(z, t)
-    each = np.concatenate([z[None], below]).reshape(shape)
-    mean, *quantiles = mcse_mean(np.concatenate(list(each), axis=2)).reshape(3, dim)
+    each = np.stack([z, *below], axis=1).reshape(*draws.shape[:2], -1)
+    mean, *quantiles = mcse_mean(each).reshape(3, dim)
     return MonteCarloErrors(_known(mean), _known(np.max(width * quantiles, axis=0)))
 
 
 def _without(values, first, second):
     """``values`` (k, n, dim) less regressions on two others of mean 0, of shape (n, dim)."""
-    v, a, b = (part - part.mean(axis=-2, keepdims=True) for part in (values, first, second))
+    a, b = (part - part.mean(axis=0) for part in (first, second))
     aa, ab, bb = (np.einsum("ij,ij->j", *pair) for pair in ((a, a), (a, b), (b, b)))
-    av, bv = (np.einsum("ij,kij->kj", part, v)[:, None] for part in (a, b))
+    av, bv = (np.einsum("ij,kij->kj", part, values)[:, None] for part in (a, b))
     det = aa * bb - ab**2
     det = np.where(det > 0.0, det, np.inf)
-    return values - first * ((bb * av - ab * bv) / det) - second * ((aa * bv - ab * av) / det)
+    left = values - first * ((bb * av - ab * bv) / det)
+    left -= second * ((aa * bv - ab * av) / det)
+    return left
 
 
 def _known(error):

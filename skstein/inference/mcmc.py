@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._validation import HasMethods, Interval, StrOptions
-from ..diagnostics import ess, ess_tail, split_rhat
+from ..diagnostics import rank_diagnostics
 from ..posterior import ParticlePosterior
 from ..samplers import SAMPLERS
 from ..samplers.base import declared
@@ -333,7 +333,8 @@ class MCMC(Engine):
         if error is None:
             return {}, []
         draws, _ = state.chained()
-        rhat, size = split_rhat(draws), np.fmin(ess(draws), ess_tail(draws))
+        rhat, *sizes = rank_diagnostics(draws).values()
+        size = np.fmin(*sizes)
         problems = divergences(state.chains, draws)
         if not rhat.max() <= self.max_rhat:
             problems.append(f"the largest R-hat is above {self.max_rhat}")

@@ -35,11 +35,11 @@ from .._validation import HasMethods, Interval, StrOptions
 from ..posterior import ParticlePosterior
 from ..targets import supports
 from ._kde import defensive_draws, grouped_draws, plain_draws
-from ._memory import Memory
 from ._mirror import MAX_PIECES, WeightedParticles, batches, mirror_step
 from ._pcn import pcn_moves
 from ._step_sizes import STEP_SIZES
 from ._stream import N_PARTS, Stream
+from ._stream_memory import Memory
 from .base import BATCH_SIZE, COORDINATES, N_PARTICLES, Engine, Rounds, in_chunks
 
 _IMPORTANCE_UP_TO = 4  # coordinates in which importance weights hold without the final moves

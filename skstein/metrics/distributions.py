@@ -110,7 +110,7 @@ def crps_normal_mixture(y_true, means, stds, weights=None, *, sample_weight=None
     if not np.all(stds >= 0.0):
         raise ValueError("stds must not be negative.")
     weights = normalized(weights, means.shape[-1], "weights")
-    return average(_jit.predict.normal_mixture_crps(means, stds, weights, y_true), sample_weight)
+    return average(_jit.normal_mixtures.crps(means, stds, weights, y_true), sample_weight)
 
 
 def interval_score(y_true, interval, level=0.9, *, sample_weight=None):

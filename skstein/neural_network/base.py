@@ -15,7 +15,7 @@ from .._random import as_generator
 from .._validation import HasMethods, Interval, StrOptions, check_magnitude, validate_data
 from .._warnings import warn
 from ..inference import ENGINES, Ensemble, Trained, resolve_engine
-from ..inference._network import NETWORK_ENGINES, network_engine
+from ..inference._network_engines import NETWORK_ENGINES, network_engine
 from ..inference.ensemble import (
     AUTO_BATCH_SIZE,
     automatic_epochs,

@@ -11,7 +11,7 @@ from .._columns import drop_weightless
 from .._prediction_methods import BayesianClassifierMixin
 from .._validation import HasMethods, StrOptions, check_sample_weight, validated
 from ..inference import ENGINES
-from ..inference._network import NETWORK_ENGINES
+from ..inference._network_engines import NETWORK_ENGINES
 from ..outcomes import Bernoulli, Categorical
 from .base import _BayesianMLP
 

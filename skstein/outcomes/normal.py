@@ -67,7 +67,7 @@ class Normal(LocationScale):
         return np.exp(eta[1])
 
     def quantiles(self, eta, weights, q):
-        return _jit.predict.normal_mixture_quantile(eta[0], np.sqrt(self.noise(eta)), weights, q)
+        return _jit.normal_mixtures.quantile(eta[0], np.sqrt(self.noise(eta)), weights, q)
 
     def cdf(self, eta, weights, y):
         return ndtr((y[..., None] - eta[0]) * np.exp(-0.5 * eta[1])) @ weights
@@ -75,7 +75,7 @@ class Normal(LocationScale):
     def crps(self, eta, weights, y):
         means, std = eta[0], np.sqrt(self.noise(eta))
         if len(weights) <= _MANY:
-            return _jit.predict.normal_mixture_crps(means, std, weights, y)
+            return _jit.normal_mixtures.crps(means, std, weights, y)
         rows = means.reshape(y.size, -1)
         log_variances = np.broadcast_to(eta[1], means.shape).reshape(rows.shape)
         return super().crps((rows, log_variances), weights, y.ravel()).reshape(y.shape)

@@ -219,20 +219,19 @@ class HyperbolicMap(Placed):
         self.xi, self.a, self.b, self.c, self.u0 = xi, a, b, c, u0
 
     def _bent(self, u):
-        """T and its first three derivatives at ``u``."""
+        """T and its first two derivatives at ``u``."""
         v = u - self.u0
         square = self.c**2 + v * v
         root = np.sqrt(square)  # `np.hypot` takes four times as long
-        curve = self.b * self.c**2 / (root * square)
         value, slope = self.xi + self.a * u + self.b * root, self.a + self.b * v / root
-        return value, slope, curve, -3.0 * curve * v / square
+        return value, slope, self.b * self.c**2 / (root * square)
 
     def steep_end(self):
         """T at 2.5 or -2.5: on the side where it is less steep, shape (s,)."""
         return self._bent(-2.5 * np.sign(self.b))[0]
 
     def at(self, z):
-        value, slope, curve, _ = self._bent(z[:, self.selected])
+        value, slope, curve = self._bent(z[:, self.selected])
 
         def pull(score):
             return replaced(score, self.selected, score[:, self.selected] * slope + curve / slope)
@@ -246,11 +245,13 @@ class HyperbolicMap(Placed):
         return replaced(theta, self.selected, self.u0 + v)
 
     def push_score(self, z, score):
-        _, slope, curve, _ = self._bent(z[:, self.selected])
+        _, slope, curve = self._bent(z[:, self.selected])
         return replaced(score, self.selected, (score[:, self.selected] - curve / slope) / slope)
 
     def pull_hessian(self, z, score, hessian):
-        _, slope, curve, third = self._bent(z[self.selected])
+        u = z[self.selected]
+        _, slope, curve = self._bent(u)
+        third = -3.0 * curve * (u - self.u0) / (self.c**2 + (u - self.u0) ** 2)
         bend = score[self.selected] * curve + third / slope - (curve / slope) ** 2
         return pulled_entrywise(hessian, self.selected, slope, bend)
 

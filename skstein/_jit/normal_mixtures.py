@@ -8,7 +8,7 @@ import numpy as np
 from ._compile import compiled, frozen
 
 
-def normal_mixture_quantile(means, stds, weights, q):
+def quantile(means, stds, weights, q):
     """Quantiles of mixtures of normals, by Halley steps in a shrinking bracket.
 
     The quantile of the mixture lies between the smallest and the largest quantile of its
@@ -32,9 +32,9 @@ def normal_mixture_quantile(means, stds, weights, q):
     Examples
     --------
     >>> import numpy as np
-    >>> from skstein._jit.predict import normal_mixture_quantile
+    >>> from skstein._jit.normal_mixtures import quantile
     >>> means, stds, weights = np.array([[-1.0, 1.0]]), np.ones(2), np.full(2, 0.5)
-    >>> normal_mixture_quantile(means, stds, weights, np.array([0.05, 0.95])).round(4)
+    >>> quantile(means, stds, weights, np.array([0.05, 0.95])).round(4)
     array([[-2.2845,  2.2845]])
     """
     q = np.asarray(q, dtype=np.float64)
@@ -42,7 +42,7 @@ def normal_mixture_quantile(means, stds, weights, q):
     tail = np.minimum(q, 1.0 - q)
     z_tail = [NormalDist().inv_cdf(t) if t > 0.0 else -np.inf for t in tail]
     quantiles = np.empty((len(components[0]), q.size))
-    _normal_mixture_quantile(
+    _quantile(
         *components,
         frozen(weights),
         frozen(tail),
@@ -54,7 +54,7 @@ def normal_mixture_quantile(means, stds, weights, q):
 
 
 @compiled
-def _normal_mixture_quantile(means, stds, weights, tail, z_tail, sign, quantiles):
+def _quantile(means, stds, weights, tail, z_tail, sign, quantiles):
     n, m = means.shape
     for i in range(n):
         narrowest = stds[i, 0]
@@ -111,7 +111,7 @@ def _normal_mixture_quantile(means, stds, weights, tail, z_tail, sign, quantiles
             quantiles[i, k] = sign[k] * x
 
 
-def normal_mixture_crps(means, stds, weights, y):
+def crps(means, stds, weights, y):
     """Continuous ranked probability score of mixtures of normals, in closed form.
 
     Parameters
@@ -125,7 +125,7 @@ def normal_mixture_crps(means, stds, weights, y):
 
     Returns
     -------
-    crps : array of the shape of ``y``
+    scores : array of the shape of ``y``
 
     References
     ----------
@@ -135,17 +135,17 @@ def normal_mixture_crps(means, stds, weights, y):
     Examples
     --------
     >>> import numpy as np
-    >>> from skstein._jit.predict import normal_mixture_crps
-    >>> normal_mixture_crps(np.zeros((1, 2)), np.ones(2), np.full(2, 0.5), np.zeros(1)).round(4)
+    >>> from skstein._jit.normal_mixtures import crps
+    >>> crps(np.zeros((1, 2)), np.ones(2), np.full(2, 0.5), np.zeros(1)).round(4)
     array([0.2337])
     """
-    crps = np.empty(y.size)
-    _normal_mixture_crps(*_components(means, stds), frozen(weights), frozen(y.ravel()), crps)
-    return crps.reshape(y.shape)
+    scores = np.empty(y.size)
+    _crps(*_components(means, stds), frozen(weights), frozen(y.ravel()), scores)
+    return scores.reshape(y.shape)
 
 
 @compiled
-def _normal_mixture_crps(means, stds, weights, y, crps):
+def _crps(means, stds, weights, y, scores):
     n, m = means.shape
     for i in range(n):
         total = 0.0
@@ -155,7 +155,7 @@ def _normal_mixture_crps(means, stds, weights, y, crps):
             for k in range(j):
                 pairs += weights[k] * _mean_distance(mean - means[i, k], variance + stds[i, k] ** 2)
             total += weights[j] * (_mean_distance(mean - y[i], variance) - pairs)
-        crps[i] = total
+        scores[i] = total
 
 
 @compiled
