@@ -73,8 +73,8 @@ class PredictsOutcomes:
             If ``y`` has another length than X, a class that was not seen in `fit`, a value that is
             not finite or cannot be observed, or another number of outcomes than in `fit`.
         """
+        check_is_fitted(self)
         if shards.is_collection(X):
-            check_is_fitted(self)
             return shards.by_block(self._log_predictive_of, X, y)
         return self._scores(X, y, self._outcome.log_predictive)
 
@@ -152,7 +152,7 @@ class PredictsOutcomes:
         with np.errstate(over="ignore", invalid="ignore"):
             drawn = self._drawn_heads(X, n_samples, rng)
             draws = without_overflow([self._outcome.sample(heads, rng) for _, heads, _ in drawn])
-        return self._labelled(draws)
+        return self.classes_[draws] if self._outcome.has_classes else draws
 
     def sample_mean(self, X, n_samples=1, random_state=None):
         """Draw means of the outcome, or class probabilities, from the posterior: without noise.
@@ -330,22 +330,12 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
 
     def _observed(self, y):
         """Positions of the classes of ``y``."""
-        check_is_fitted(self)
         refuse_dask(y, "y")
         y = column_or_1d(y)
         unseen = np.setdiff1d(y, self.classes_)
         if len(unseen):
             raise ValueError(f"y holds classes that were not seen in fit: {unseen.tolist()}.")
         return np.searchsorted(self.classes_, y)
-
-    def _labelled(self, codes):
-        return self.classes_[codes]
-
-    def _predictive_mean(self, X):
-        return self.predict_proba(X)
-
-    def _predictive_std(self, X):
-        return self._over_rows(X, lambda heads, w: self._outcome.std(heads, w))
 
     def _uncertainty(self, X):
         return self._over_rows(X, lambda heads, w: self._outcome.uncertainty(heads, w)).T
@@ -403,15 +393,6 @@ class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
         assert_all_finite(y, input_name="y")
         self._outcome.check(y)
         return y
-
-    def _labelled(self, draws):
-        return draws
-
-    def _predictive_mean(self, X):
-        return self.predict(X)
-
-    def _predictive_std(self, X):
-        return self.predict(X, return_std=True)[1]
 
     def _mean(self, X):
         return self._moments(X)[0]

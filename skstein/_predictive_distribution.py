@@ -1,13 +1,11 @@
-"""Posterior predictive distributions: what all have, and an estimator's own."""
-
-from abc import ABC, abstractmethod
+"""The posterior predictive distribution of an estimator at some rows, by its own methods."""
 
 import numpy as np
 
 from ._validation import interval_ends
 
 
-class Predictive(ABC):
+class Predictive:
     """Posterior predictive distribution at the rows of X, made by `predictive`.
 
     For a classifier it is the distribution of each class's probability over the posterior; for a
@@ -41,11 +39,27 @@ class Predictive(ABC):
     (5, 4)
     """
 
-    n_outcomes = 1
-
     center = "mean"  # of a particle's outcome, or "median" where there is no mean
 
-    @abstractmethod
+    def __init__(self, estimator, X):
+        self.estimator = estimator
+        self.X = X
+
+    def __repr__(self):
+        n_rows = next(iter(np.shape(self.X)), 0)
+        if self.outcome.has_classes:
+            return f"<Predictive of {len(self.estimator.classes_)} classes for {n_rows} rows>"
+        what = "an outcome" if self.n_outcomes == 1 else f"{self.n_outcomes} outcomes"
+        return f"<Predictive of {what}, in units of y, for {n_rows} rows>"
+
+    @property
+    def outcome(self):
+        return self.estimator._outcome
+
+    @property
+    def n_outcomes(self):
+        return 1 if self.outcome.has_classes else self.estimator._n_outputs
+
     def mean(self):
         """Mean over the posterior.
 
@@ -55,8 +69,9 @@ class Predictive(ABC):
             Class probabilities in the order of ``classes_``; or outcomes, in units of y, nan
             where more than about one outcome in a thousand has no inverse transform.
         """
+        estimator = self.estimator
+        return (estimator.predict_proba if self.outcome.has_classes else estimator.predict)(self.X)
 
-    @abstractmethod
     def std(self):
         """Standard deviation: over the posterior for a class probability, else of the outcome.
 
@@ -66,8 +81,10 @@ class Predictive(ABC):
             Of the probability of each class; or of the outcome, noise included, in units of y, nan
             where `mean` is.
         """
+        if self.outcome.has_classes:
+            return self.estimator._over_rows(self.X, self.outcome.std)
+        return self.estimator.predict(self.X, return_std=True)[1]
 
-    @abstractmethod
     def quantiles(self, q):
         """Quantiles.
 
@@ -86,6 +103,7 @@ class Predictive(ABC):
         ValueError
             If ``q`` leaves [0, 1].
         """
+        return self.estimator.predict_quantiles(self.X, q)
 
     def interval(self, level=0.9):
         """Central interval: of the probability of each class, or of the outcome.
@@ -107,7 +125,6 @@ class Predictive(ABC):
         """
         return self.quantiles(interval_ends(level))
 
-    @abstractmethod
     def log_predictive(self, y):
         """Logarithm of the density, or probability, of each observed outcome: the log score.
 
@@ -128,8 +145,8 @@ class Predictive(ABC):
             no density at ``y``: the inverse is not monotone, does not reach ``y``, or is flat
             there.
         """
+        return self.estimator.log_predictive(self.X, y)
 
-    @abstractmethod
     def crps(self, y):
         """Continuous ranked probability score of each observed outcome; smaller is better.
 
@@ -150,8 +167,13 @@ class Predictive(ABC):
         TypeError
             If outcomes are classes.
         """
+        if self.outcome.has_classes:
+            raise TypeError(
+                "the CRPS is of an outcome that is a number, and "
+                f"{type(self.estimator).__name__} predicts classes: use log_predictive."
+            )
+        return self.estimator._scores(self.X, y, self.outcome.crps)
 
-    @abstractmethod
     def sample_mean(self, n_samples, random_state=None):
         """Draw means of the outcome, or class probabilities, from the posterior: without noise.
 
@@ -174,8 +196,8 @@ class Predictive(ABC):
         ValueError
             If ``n_samples`` is not a positive integer.
         """
+        return self.estimator.sample_mean(self.X, n_samples, random_state)
 
-    @abstractmethod
     def sample_predictive(self, n_samples=1, random_state=None):
         """Draw labels or outcomes.
 
@@ -198,8 +220,8 @@ class Predictive(ABC):
         ValueError
             If ``n_samples`` is not a positive integer.
         """
+        return self.estimator.sample_predictive(self.X, n_samples, random_state)
 
-    @abstractmethod
     def uncertainty(self):
         """Uncertainty of the prediction, split into noise and ignorance of the model.
 
@@ -210,67 +232,13 @@ class Predictive(ABC):
             ndarrays of shape (n,); the first is the sum of the others. Entropies of the label, in
             nats; or variances of the outcome, in squared units of y, nan where `mean` is.
         """
+        return self.estimator.predict_uncertainty(self.X)
 
-    @abstractmethod
     def _by_particle(self):
         """Yield (means, weights) of blocks of rows: what each particle expects.
 
         Means are class probabilities, of shape (n, m, n_classes), or means of the outcome, (n, m);
         or medians, if `center` says so.
         """
-
-
-class Direct(Predictive):
-    """Predictive of an estimator of this package, by its own methods."""
-
-    def __init__(self, estimator, X):
-        self.estimator = estimator
-        self.X = X
-
-    def __repr__(self):
-        n_rows = next(iter(np.shape(self.X)), 0)
-        if self.outcome.has_classes:
-            return f"<Predictive of {len(self.estimator.classes_)} classes for {n_rows} rows>"
-        what = "an outcome" if self.n_outcomes == 1 else f"{self.n_outcomes} outcomes"
-        return f"<Predictive of {what}, in units of y, for {n_rows} rows>"
-
-    @property
-    def outcome(self):
-        return self.estimator._outcome
-
-    @property
-    def n_outcomes(self):
-        return 1 if self.outcome.has_classes else self.estimator._n_outputs
-
-    def mean(self):
-        return self.estimator._predictive_mean(self.X)
-
-    def std(self):
-        return self.estimator._predictive_std(self.X)
-
-    def quantiles(self, q):
-        return self.estimator.predict_quantiles(self.X, q)
-
-    def log_predictive(self, y):
-        return self.estimator.log_predictive(self.X, y)
-
-    def crps(self, y):
-        if self.outcome.has_classes:
-            raise TypeError(
-                "the CRPS is of an outcome that is a number, and "
-                f"{type(self.estimator).__name__} predicts classes: use log_predictive."
-            )
-        return self.estimator._scores(self.X, y, self.outcome.crps)
-
-    def sample_mean(self, n_samples, random_state=None):
-        return self.estimator.sample_mean(self.X, n_samples, random_state)
-
-    def sample_predictive(self, n_samples=1, random_state=None):
-        return self.estimator.sample_predictive(self.X, n_samples, random_state)
-
-    def uncertainty(self):
-        return self.estimator.predict_uncertainty(self.X)
-
-    def _by_particle(self):
         for _, heads, weights in self.estimator._row_noises(self.X):
             yield self.outcome.expected(heads), weights

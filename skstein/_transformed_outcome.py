@@ -68,9 +68,13 @@ class TransformedOutcome(Predictive):
     """Outcome seen through the inverses of transformers, the innermost first."""
 
     def __init__(self, direct, transformers):
-        self.direct = direct
-        self.outcome = direct.outcome
-        self.transformers = transformers
+        self.direct, self.transformers = direct, transformers
+
+    n_outcomes = 1
+
+    @property
+    def outcome(self):
+        return self.direct.outcome
 
     def __repr__(self):
         return repr(self.direct).replace("in units", "transformed back to units")

@@ -173,7 +173,7 @@ class RBF(_Radial):
             raise ValueError(
                 'bandwidth="median" needs the points: use what kernel.fixed(points) returns.'
             )
-        return _squared_scale("bandwidth", self.bandwidth, {"dim": float(dim)}, '"dim", "median"')
+        return _scale("bandwidth", self.bandwidth, {"dim": float(dim)}, '"dim", "median"', 2)
 
     def _profile(self, squares, dim):
         ratio = -0.5 / self._h2(dim)
@@ -215,7 +215,7 @@ class IMQ(_Radial):
         return IMQ(length_scale=float(np.sqrt(self._l2(points.shape[1]))), exponent=self.exponent)
 
     def _l2(self, dim):
-        return _squared_scale("length_scale", self.length_scale, {"auto": 4.0 * dim}, '"auto"')
+        return _scale("length_scale", self.length_scale, {"auto": 4.0 * dim}, '"auto"', 2)
 
     def _beta(self):
         if not isinstance(self.exponent, _NUMBER) or not self.exponent < 0:
@@ -262,11 +262,7 @@ class Linear(Kernel):
         return Linear(scale=self._c(points.shape[1]))
 
     def _c(self, dim):
-        if _is_rule(self.scale, "dim"):
-            return float(dim)
-        if not isinstance(self.scale, _NUMBER) or not 0 < self.scale < np.inf:
-            raise ValueError(f'scale must be "dim" or a positive number, got {self.scale!r}.')
-        return float(self.scale)
+        return _scale("scale", self.scale, {"dim": float(dim)}, '"dim"')
 
     def _factor(self, dim):
         known = type(self.scale) is float and 0.0 < self.scale < np.inf
@@ -429,13 +425,13 @@ def _is_rule(value, name):
     return isinstance(value, str) and value == name
 
 
-def _squared_scale(argument, value, rules, names):
-    """Square of a scale given as a number, or the square that its rule prescribes."""
+def _scale(argument, value, rules, names, power=1):
+    """A scale given as a number, raised to a power, or what its rule prescribes for that."""
     if isinstance(value, str) and value in rules:
         return rules[value]
     if not isinstance(value, _NUMBER) or not 0 < value < np.inf:
         raise ValueError(f"{argument} must be {names} or a positive number, got {value!r}.")
-    return float(value) ** 2
+    return float(value) ** power
 
 
 def _weights(weights, m):

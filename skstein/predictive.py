@@ -18,8 +18,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ._prediction_methods import PredictsOutcomes
-from ._predictive_distribution import Direct, Predictive
-from ._transformed_outcome import transformed
+from ._predictive_distribution import Predictive
+from ._transformed_outcome import TransformedOutcome, transformed
 
 __all__ = ["Predictive", "predictive", "with_likelihood"]
 
@@ -27,7 +27,7 @@ __all__ = ["Predictive", "predictive", "with_likelihood"]
 def with_likelihood(estimator, X, caller):
     """`predictive`, if there is a likelihood of one outcome; otherwise ``caller`` refuses it."""
     prediction = predictive(estimator, X)
-    if not isinstance(prediction, Direct):
+    if isinstance(prediction, TransformedOutcome):
         raise TypeError(
             f"{caller} needs the likelihood of y, which is not known behind a "
             "TransformedTargetRegressor; pass its regressor_, with the transformed y."
@@ -150,7 +150,7 @@ vars(predictive)["register"] = _reached.register
 @_reached.register(PredictsOutcomes)
 def _estimator(estimator, X):
     check_is_fitted(estimator)
-    return Direct(estimator, X)
+    return Predictive(estimator, X)
 
 
 @_reached.register(Pipeline)

@@ -591,6 +591,8 @@ def test_bad_arguments_of_predictions_are_refused_by_name(estimator):
 def test_predicting_before_fitting(Estimator, method):
     with pytest.raises(NotFittedError):
         getattr(Estimator(), method)([[0.0]])
+    with pytest.raises(NotFittedError):
+        Estimator().log_predictive([[0.0]], [0])
 
 
 def test_convergence_warnings_reach_the_user():

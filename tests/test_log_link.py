@@ -8,6 +8,7 @@ import copy
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
@@ -341,3 +342,12 @@ def test_counts_cannot_be_negative_or_transformed(fitted):
         reg.log_predictive(X, y - 3)
     with pytest.raises(TypeError, match="that can be any number"):
         transformed(predictive(reg, X), StandardScaler())
+
+
+@pytest.mark.parametrize("family", ["negative binomial", "gamma"])
+def test_a_feature_may_have_the_name_of_a_parameter(family):
+    X, y = observed(family)
+    named = pd.DataFrame(X, columns=["log_alpha", "log_dispersion", "log_sigma2"])
+    model = OUTCOMES[family][1](random_state=0)
+    attribute = "alpha_" if family == "negative binomial" else "dispersion_"
+    assert getattr(model.fit(named, y), attribute) == getattr(model.fit(X, y), attribute)

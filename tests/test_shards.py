@@ -210,6 +210,16 @@ def test_sparse_chunks_and_a_column_of_offsets(rows, rng):
     assert_allclose(model.fit(sparse, pieces(y), pieces(weights)).coef_, expected, rtol=1e-6)
 
 
+def test_an_offset_beside_chunks_is_refused_when_predicting(rows, rng):
+    X, signal, _ = rows
+    offset, y = rng.normal(size=N), rng.poisson(np.exp(0.3 * signal))
+    model = BayesianPoissonRegression("laplace", random_state=0).fit(X, y, offset=offset)
+    refused = "predictions of X in blocks take no offset beside it"
+    for predict in (model.predict, model.predict_interval):
+        with pytest.raises(TypeError, match=refused):
+            predict(pieces(X), offset=offset)
+
+
 def test_files_are_read_one_at_a_time(rows, tmp_path):
     X, signal, _ = rows
     y = (signal > 0.1).astype(int)

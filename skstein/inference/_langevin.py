@@ -17,7 +17,7 @@ _MALA = MALA()
 
 
 class Diverged(Exception):
-    """Particles left for infinity; the caller tries a smaller step."""
+    """Particles left for infinity in a step of this number; the caller tries a smaller one."""
 
 
 @dataclass
@@ -72,7 +72,7 @@ class UnadjustedLangevin:
     def __init__(
         self, theta, factors, step_size, evaluator, rng, noisy, white=True, n_coupled=None
     ):
-        self.theta, self.step_size = theta, step_size
+        self.theta, self.step_size, self._iteration = theta, step_size, 0
         # A coordinate beyond it has diverged.
         self._limit = 1e4 * max(1.0, np.abs(theta).max())
         self._factors = factors
@@ -88,6 +88,7 @@ class UnadjustedLangevin:
         wall must not overshoot, and when they are ``noisy``: one row of a minibatch may stand for
         many.
         """
+        self._iteration += 1
         self._clips = self._white and (warmup or self._noisy)
         return self._repaired() if self._n_coupled is None else self._coupled()
 
@@ -143,7 +144,7 @@ class UnadjustedLangevin:
     def _evaluated(self, theta):
         value, score = self._evaluator(theta)
         if not np.isfinite(score).all() or np.abs(theta).max() > self._limit:
-            raise Diverged
+            raise Diverged(self._iteration)
         return State(theta, value, score, (theta, score))
 
     def _move(self, block, score):

@@ -71,7 +71,7 @@ class WeightedParticles:
 
     def flatten(self, least):
         """Raise the weights to the largest power up to 1 that keeps the ESS at ``least``."""
-        power = _largest(lambda power: _ess(_normalised(power * self.log_weights)) >= least, 1.0)
+        power = _largest_share(lambda power: _ess(_normalised(power * self.log_weights)) >= least)
         self.log_weights = _normalised(power * self.log_weights)
 
     def resample(self, n_particles, rng):
@@ -117,11 +117,11 @@ def _ess(log_weights):
     return 1.0 / np.sum(np.exp(2.0 * log_weights))
 
 
-def _largest(holds, top):
-    """The largest number up to ``top`` for which ``holds``, by bisection; it holds near 0."""
-    if holds(top):
-        return top
-    low, high = 0.0, top
+def _largest_share(holds):
+    """The largest number up to 1 for which ``holds``, by bisection; it holds near 0."""
+    if holds(1.0):
+        return 1.0
+    low, high = 0.0, 1.0
     for _ in range(40):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -172,21 +172,27 @@ def mirror_step(state, log_posterior, step_size, rng):
         step = rest / (1.0 - step_size + rest)
         return step * (_finite(log_posterior(state.theta)) - state.log_q)
 
-    return _carry(state, log_change, rng)
+    return _carry(state, log_change(1.0), log_change, rng)
 
 
-def bayes_step(state, log_likelihood, rng):
-    """Bayes' rule for more rows, ``log q += log_likelihood``; as `mirror_step` otherwise."""
-    return _carry(state, lambda left: left * _finite(log_likelihood(state.theta)), rng)
+def bayes_step(state, log_likelihood, rng, values=None):
+    """Bayes' rule for more rows, ``log q += log_likelihood``; as `mirror_step` otherwise.
+
+    ``values`` are those of the likelihood at the particles, where they are known.
+    """
+    values = log_likelihood(state.theta) if values is None else values
+    return _carry(
+        state, _finite(values), lambda left: left * _finite(log_likelihood(state.theta)), rng
+    )
 
 
-def _carry(state, log_change, rng):
-    """Change the density by ``log_change(1)``, in pieces between which particles are resampled.
+def _carry(state, change, log_change, rng):
+    """Change the density by ``change``, in pieces between which particles are resampled.
 
-    ``log_change(left)`` is the remaining change at the particles when the share ``1 - left`` is
+    ``log_change(left)`` is the remaining change at new particles when the share ``1 - left`` is
     done.
     """
-    left, change, pieces = 1.0, log_change(1.0), 0
+    left, pieces = 1.0, 0
     while left >= _NEGLIGIBLE and pieces < MAX_PIECES:
         piece = _bounded(state, change)
         pieces += 1
@@ -215,7 +221,7 @@ def _bounded(state, change):
     if not state.resampled or state.min_ess == 1.0:
         return 1.0
     floor = state.min_ess * state.ess()
-    share = _largest(
-        lambda share: _ess(_normalised(state.log_weights + share * change)) >= floor, 1.0
+    share = _largest_share(
+        lambda share: _ess(_normalised(state.log_weights + share * change)) >= floor
     )
     return max(share, 1e-9)

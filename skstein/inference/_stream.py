@@ -132,10 +132,10 @@ class Stream:
             part.resampled, part.draws = True, draws
             part.min_ess = max(min_ess, _MIN_ESS)
             part.n_particles = (n_particles + odd) // N_PARTS
-            asked = _Asked(log_likelihood)
-            recalled = _recalled(part, asked, log_prior, self.rng)
+            values = log_likelihood(part.theta)
+            recalled = _recalled(part, values, log_prior, self.rng)
             if recalled is None:
-                pieces.append(bayes_step(part, asked, self.rng))
+                pieces.append(bayes_step(part, log_likelihood, self.rng, values))
             parts.append(recalled or part)
         self.parts = tuple(parts)
         error = self.mc_error()
@@ -192,27 +192,16 @@ class Stream:
         self.history = {key: np.append(before[key], value) for key, value in numbers.items()}
 
 
-class _Asked:
-    """A log likelihood that is not computed twice at the same particles."""
-
-    def __init__(self, log_likelihood):
-        self._log_likelihood, self._theta = log_likelihood, None
-
-    def __call__(self, theta):
-        if theta is not self._theta:
-            self._theta, self._values = theta, self._log_likelihood(theta)
-        return self._values
-
-
-def _recalled(part, log_likelihood, log_prior, rng):
+def _recalled(part, values, log_prior, rng):
     """Particles drawn and weighted by what a part remembers, new rows included.
 
-    None where that is not to be trusted.
+    ``values`` are the log likelihoods of these at the particles. None where that is not to be
+    trusted.
     """
     if part.memory is None or log_prior is None:
         return None
     theta, before = part.theta, part.memory
-    new, prior = (Memory.of(theta, of(theta)) for of in (log_likelihood, log_prior))
+    new, prior = Memory.of(theta, values), Memory.of(theta, log_prior(theta))
     part.memory = None if new is None else before + new
     found = None if part.memory is None or prior is None else (part.memory + prior).gaussian()
     if found is None:

@@ -9,6 +9,7 @@ quadratic was fitted to, and what is left of the residuals is a slope, of less a
 """
 
 from dataclasses import dataclass
+from operator import add
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
@@ -75,12 +76,7 @@ class Memory:
         return cls(value, slope + curvature @ center, curvature, error / scale)
 
     def __add__(self, other):
-        return Memory(
-            self.value + other.value,
-            self.slope + other.slope,
-            self.curvature + other.curvature,
-            self.tilt + other.tilt,
-        )
+        return Memory(*map(add, vars(self).values(), vars(other).values()))
 
     def __call__(self, theta):
         """The log likelihood remembered at each row of ``theta``, shape (m,)."""

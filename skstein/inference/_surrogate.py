@@ -30,10 +30,8 @@ def surrogate_of(target, engine):
     EfficiencyWarning
         Where it does not ask, and rows are so many that all of them take minutes.
     """
-    if engine.surrogate is not None:
-        return (
-            target if getattr(target, "sufficient", False) else Surrogate(target, engine.surrogate)
-        )
+    if engine.surrogate is not None and not getattr(target, "sufficient", False):
+        return Surrogate(target, engine.surrogate)
     constraints = getattr(engine, "_parameter_constraints", {})
     if "surrogate" in constraints and engine.batch_size is None and worth_a_surrogate(target):
         warn(

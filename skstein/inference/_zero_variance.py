@@ -8,8 +8,6 @@ Monte Carlo for Bayesian estimators" (doi:10.1007/s11222-012-9344-6)); near a no
 error goes.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.sparse import diags_array
 from scipy.stats import kurtosis
@@ -87,29 +85,26 @@ def representative(draws, n_points):
     return np.linspace(0, len(draws) - 1, n_points).round().astype(int)
 
 
-def moved_to_moments(points, target, draws, scores):
-    """A few of many draws, moved by the little that gives them the moments of the density.
+def move_to_moments(posterior, target, draws, scores):
+    """Move a few of many draws by the little that gives them the moments of the density.
 
     Where points or draws are too few for a covariance, the moments are those of each coordinate;
-    where tails are heavy, the mean alone.
+    where tails are heavy, the mean alone. The points stay where they are very few, do not vary in
+    every direction, or the move would lead out of the support of the density.
 
     Parameters
     ----------
-    points : ndarray of shape (m, dim)
+    posterior : ParticlePosterior
+        Of equal weights; without log densities and scores once its particles have moved.
     target : WorkingTarget
     draws, scores : ndarray of shape (n, dim)
         All draws; ``scores`` are not used where they are those of minibatches, for the greater part
         noise.
-
-    Returns
-    -------
-    ndarray of shape (m, dim), or None
-        None where the points should stay: they are very few, do not vary in every direction, or the
-        move would lead out of the support of the density.
     """
+    points = posterior.particles
     enough = len(points) >= 2 * target.dim and len(draws) >= _DRAWS_A_COORDINATE * target.dim
     if not enough and len(points) < _LEAST_POINTS:
-        return None
+        return
     scores = None if target.stochastic else scores
     moments_of = (_moments if scores is None else zero_variance_moments) if enough else _margins
     try:
@@ -122,21 +117,15 @@ def moved_to_moments(points, target, draws, scores):
         else:
             moved = mean + (points - points.mean(axis=0)) * (spread / points.std(axis=0))
     except np.linalg.LinAlgError:
-        return None
+        return
     # After minibatches a few have to do, which are asked on all rows.
     asked = moved[:: -(-len(moved) // _FEW)] if target.stochastic else moved
-    return moved if np.isfinite(target.log_density(asked)).all() else None
+    if np.isfinite(target.log_density(asked)).all():
+        posterior.particles, posterior.log_densities, posterior.scores = moved, None, None
 
 
 def _moments(draws, scores):
     return draws.mean(axis=0), np.atleast_2d(np.cov(draws.T, ddof=0))
-
-
-class MonteCarloErrors(NamedTuple):
-    """Standard errors by coordinate, in standard deviations of the draws, each of shape (dim,)."""
-
-    mean: np.ndarray
-    quantile: np.ndarray  # the larger of those of the 5 and the 95 % point
 
 
 def monte_carlo_errors(draws, scores):
@@ -150,7 +139,9 @@ def monte_carlo_errors(draws, scores):
 
     Returns
     -------
-    MonteCarloErrors
+    mean, quantile : ndarray of shape (dim,)
+        Standard errors in standard deviations of the draws, 0 where a coordinate never moved: of
+        the mean, and the larger of those of the 5 and the 95 % point.
     """
     dim = draws.shape[2]
     flat = draws.reshape(-1, dim)
@@ -166,7 +157,7 @@ def monte_carlo_errors(draws, scores):
         z = z - t @ _slopes(z, t)
     each = np.stack([z, *below], axis=1).reshape(*draws.shape[:2], -1)
     mean, *quantiles = mcse_mean(each).reshape(3, dim)
-    return MonteCarloErrors(_known(mean), _known(np.max(width * quantiles, axis=0)))
+    return np.nan_to_num(mean), np.nan_to_num(np.max(width * quantiles, axis=0))
 
 
 def _without(values, first, second):
@@ -179,8 +170,3 @@ def _without(values, first, second):
     left = values - first * ((bb * av - ab * bv) / det)
     left -= second * ((aa * bv - ab * av) / det)
     return left
-
-
-def _known(error):
-    """Errors, 0 where a coordinate never moved."""
-    return np.nan_to_num(error, nan=0.0)

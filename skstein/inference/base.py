@@ -28,6 +28,7 @@ COORDINATES = {"whiten": ["boolean"], "one_sided": ["boolean"]}
 BATCH_SIZE = [None, Interval(Integral, 1, None, closed="left")]
 AUTO_BATCH_SIZE = [*BATCH_SIZE, StrOptions({"auto"})]
 SURROGATE = [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]
+ROWS_AND_COORDINATES = {"batch_size": BATCH_SIZE, "surrogate": SURROGATE, **COORDINATES}
 
 
 class Engine(BaseEstimator):
@@ -145,10 +146,6 @@ class Engine(BaseEstimator):
                 f"{self!r} cannot work on minibatches; use batch_size=None, or for chains "
                 'sampler="sgld".'
             )
-
-    def goes_on_from(self, state) -> bool:
-        """Whether ``update`` can go on from the ``state`` of a posterior."""
-        return state is not None
 
     def stays_near_start(self, target) -> bool:
         """Whether the result depends on the Gaussian start, whose quality `infer` then measures."""
@@ -355,9 +352,6 @@ class History:
     def add(self, **numbers):
         self._rows.append(numbers)
         return numbers
-
-    def last(self, key):
-        return self._rows[-1][key]
 
     def arrays(self):
         """dict of str to ndarray of shape (iterations,)."""

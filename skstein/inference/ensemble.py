@@ -114,6 +114,7 @@ class Ensemble(Engine):
         "trained",
     )
     gaussian = False
+    subsampling = "plain"
 
     n_particles: int = 20
     _: KW_ONLY

@@ -21,10 +21,8 @@ from ..posterior import ParticlePosterior
 from ._frank_wolfe import SteinMeasure
 from ._moment_matching import matched
 from .base import (
-    BATCH_SIZE,
-    COORDINATES,
     N_PARTICLES,
-    SURROGATE,
+    ROWS_AND_COORDINATES,
     Engine,
     Rounds,
     automatic,
@@ -120,9 +118,7 @@ class FWSS(Engine):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "tol": [None, Interval(Real, 0, None, closed="neither")],
         "n_blocks": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": BATCH_SIZE,
-        "surrogate": SURROGATE,
-        **COORDINATES,
+        **ROWS_AND_COORDINATES,
     }
 
     n_particles: int | str = "auto"
@@ -175,7 +171,7 @@ class FWSS(Engine):
         total = (n - kept) * (1 + self.n_sweeps) or n * self.n_sweeps
         n_blocks = min(self.n_blocks, target.dim)
         rounds = Rounds(total, measure.posterior, callback)
-        for iteration, i in enumerate(self._order(measure, kept, n, rounds.history), start=1):
+        for iteration, i in enumerate(self._order(measure, kept, n), start=1):
             new = i == measure.size
             oracle = measure.oracle(target, kernel, i, self.self_term)
             if new and cached:
@@ -226,10 +222,10 @@ class FWSS(Engine):
             starts[:1] = mode if target.start is None else target.start.forward(mode)
         return starts
 
-    def _order(self, measure, kept, n, history):
+    def _order(self, measure, kept, n):
         """The particles to place: new ones, until there are enough, then those of the sweeps."""
         while measure.size < n and not (
-            self.tol is not None and measure.size and history.last("residual") < self.tol
+            self.tol is not None and measure.size and measure.residual() < self.tol
         ):
             yield measure.size
         for _ in range(self.n_sweeps):

@@ -58,7 +58,7 @@ class KSDThinnedMCMC(MCMC):
     _: KW_ONLY
     thinner: Any = None
 
-    _kept_fixed = (*MCMC._kept_fixed, "thinner")
+    _kept_fixed = [*MCMC._kept_fixed, "thinner"]
 
     def _new_state(self, chains):
         state = super()._new_state(chains)
@@ -83,7 +83,8 @@ class KSDThinnedMCMC(MCMC):
         scores = None if target.stochastic else thinner.scores_
         return ParticlePosterior(thinner.samples_, thinner.weights_, scores=scores)
 
-    def _moved(self, points, state, target):
+    def _move(self, posterior, state, target):
         if self.thinner is None:
-            return super()._moved(points, state, target)
-        return state.thinner.recalibrated_samples_ if self.thinner.recalibrate else None
+            super()._move(posterior, state, target)
+        elif self.thinner.recalibrate:
+            posterior.particles, posterior.scores = state.thinner.recalibrated_samples_, None

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +19,11 @@ from ..diagnostics import rank_diagnostics
 from ..posterior import ParticlePosterior
 from ..samplers import SAMPLERS
 from ..samplers.base import declared
-from ._zero_variance import monte_carlo_errors, moved_to_moments, representative
+from ._zero_variance import monte_carlo_errors, move_to_moments, representative
 from .base import (
-    BATCH_SIZE,
-    COORDINATES,
     ENOUGH_DRAWS,
     N_PARTICLES,
-    SURROGATE,
+    ROWS_AND_COORDINATES,
     Engine,
     History,
     Rounds,
@@ -109,12 +107,10 @@ class MCMC(Engine):
         "n_draws": [Interval(Integral, 8, None, closed="left")],
         "max_draws": [Interval(Integral, 8, None, closed="left")],
         "n_warmup": [Interval(Integral, 0, None, closed="left")],
-        "batch_size": BATCH_SIZE,
-        "surrogate": SURROGATE,
         "max_mcse": [Interval(Real, 0, None, closed="neither")],
         "max_rhat": [Interval(Real, 1, None, closed="neither")],
         "min_ess": [Interval(Real, 0, None, closed="left")],
-        **COORDINATES,
+        **ROWS_AND_COORDINATES,
     }
 
     n_particles: int | str = "auto"
@@ -254,11 +250,8 @@ class MCMC(Engine):
     def _posterior(self, state, target, problems):
         posterior = self._kept(state, target)
         # Chains that have not met know no moments.
-        points = None
         if not problems and declared(self._sampler(), "global_moves"):
-            points = self._moved(posterior.particles, state, target)
-        if points is not None:  # no longer draws, and their scores have changed
-            posterior.particles, posterior.scores = points, None
+            self._move(posterior, state, target)
         posterior.history, posterior.n_iter = state.history.arrays(), state.n_iter
         return posterior
 
@@ -273,9 +266,9 @@ class MCMC(Engine):
             draws[chosen], scores=None if target.stochastic else scores[chosen]
         )
 
-    def _moved(self, points, state, target):
-        """``points`` moved to the moments of the density; None if they should stay."""
-        return moved_to_moments(points, target, *state.flat())
+    def _move(self, posterior, state, target):
+        """Move the particles to the moments of the density, if they should not stay."""
+        move_to_moments(posterior, target, *state.flat())
 
     def _continued(self, init):
         """The state of an earlier run, copied so that others can continue it too."""
@@ -294,14 +287,7 @@ class MCMC(Engine):
     def _fixed(self):
         return {name: repr(getattr(self, name)) for name in self._kept_fixed}
 
-    _kept_fixed: ClassVar[tuple[str, ...]] = (
-        "sampler",
-        "n_chains",
-        "batch_size",
-        "surrogate",
-        "whiten",
-        "one_sided",
-    )
+    _kept_fixed = ["sampler", "n_chains", "batch_size", "surrogate", "whiten", "one_sided"]
 
     def _errors(self, state, target):
         """Monte-Carlo error by coordinate, in the measure of means.
@@ -311,8 +297,8 @@ class MCMC(Engine):
         if state.n_draws < ENOUGH_DRAWS or not declared(self._sampler(), "global_moves"):
             return None
         draws, scores = state.chained()
-        error = monte_carlo_errors(draws, None if target.stochastic else scores)
-        return np.maximum(error.mean, error.quantile / _OUTER)
+        mean, quantile = monte_carlo_errors(draws, None if target.stochastic else scores)
+        return np.maximum(mean, quantile / _OUTER)
 
     def _wanted(self, state, error):
         """How many more draws of each chain the error calls for."""

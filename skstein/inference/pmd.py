@@ -313,9 +313,6 @@ class PMD(Engine):
         stream.count(n_rows)
         return stream.posterior(mc_error=stream.mc_error())
 
-    def goes_on_from(self, state):
-        return isinstance(state, Stream)
-
     def _place(self, n_seen, n_rows):
         """Whether rows that come after ``n_seen`` others were seen before, and rows of the pass."""
         if self.n_total is None:

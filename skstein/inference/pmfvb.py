@@ -33,13 +33,12 @@ from ..targets.newton import DIAGONAL_ABOVE, gaussian_bijection
 from ._elbo import approximate_elbo
 from ._langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
 from ._langevin_stopping import OnResiduals, OnValidation
-from ._zero_variance import moved_to_moments, representative
+from ._zero_variance import move_to_moments, representative
 from .base import (
-    BATCH_SIZE,
-    COORDINATES,
     N_PARTICLES,
-    SURROGATE,
+    ROWS_AND_COORDINATES,
     Engine,
+    History,
     Rounds,
     draw_rows,
     in_chunks,
@@ -152,10 +151,8 @@ class PMFVB(Engine):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "n_points": [None, Interval(Integral, 2, None, closed="left")],
-        "batch_size": BATCH_SIZE,
-        "surrogate": SURROGATE,
         "control_variate": [Interval(Integral, 1, 2, closed="both")],
-        **COORDINATES,
+        **ROWS_AND_COORDINATES,
     }
 
     n_particles: int = 200
@@ -197,17 +194,18 @@ class PMFVB(Engine):
             )
         step_size, run = self.step_size, self._run_rewhitened if self.rewhiten else self._run
         for _ in range(4):
+            history = History()
             try:
-                return run(target, rng, init, map, callback, step_size)
+                return run(target, rng, init, map, callback, step_size, history)
             except Diverged as diverged:
-                failure = diverged
+                (iteration,) = diverged.args
                 step_size /= 2
         error = FloatingPointError(
-            f"PMFVB diverged at iteration {failure.iteration} with step_size={2 * step_size:g}, "
+            f"PMFVB diverged at iteration {iteration} with step_size={2 * step_size:g}, "
             f"after three halvings of step_size={self.step_size:g}; use a smaller one, or "
             "whiten=True."
         )
-        error.history = failure.history
+        error.history = history.arrays()
         raise error
 
     def _factors(self, target):
@@ -239,16 +237,12 @@ class PMFVB(Engine):
             theta, factors, step_size, evaluator, rng, target.stochastic, self.whiten, n_coupled
         )
 
-    def _run_rewhitened(self, target, rng, init, map, callback, step_size):
+    def _run_rewhitened(self, target, rng, init, map, callback, step_size, history):
         """Run in coordinates that a first run has learnt, and map back."""
         _, mover = self._mover(target, rng, init, map, step_size)
         thetas, scores = [], []
         for iteration in range(1, self.n_warmup + 1):
-            try:
-                state = mover.step(warmup=True)
-            except Diverged as diverged:
-                diverged.iteration, diverged.history = iteration, {}
-                raise
+            state = mover.step(warmup=True)
             if iteration > self.n_warmup // 2:
                 # As paired: how the score of a block depends on another block is wanted too.
                 thetas.append(state.theta)
@@ -266,10 +260,11 @@ class PMFVB(Engine):
             map,
             None if callback is None else with_posteriors(callback, mapped_back),
             step_size,
+            history,
         )
         return mapped_back(posterior)
 
-    def _run(self, target, rng, init, map, callback, step_size):
+    def _run(self, target, rng, init, map, callback, step_size, history):
         def make_posterior():
             states = rule.states
             exact = states[0].log_density is not None
@@ -287,25 +282,19 @@ class PMFVB(Engine):
                 n_iter=iteration,
             )
             if one_block and not self.early_stopping and not rule.problems():
-                moved = moved_to_moments(posterior.particles, target, pool, scores)
-                if moved is not None:
-                    return ParticlePosterior(moved, n_iter=iteration)
+                move_to_moments(posterior, target, pool, scores)
             return posterior
 
         evaluator, mover = self._mover(target, rng, init, map, step_size)
         factors = self._factors(target)
         one_block = len(factors) == 1 and not isinstance(factors[0], ConjugateFactor)
-        rule, rounds = self._rule(target), Rounds(self.max_iter, make_posterior, callback)
+        rule, rounds = self._rule(target), Rounds(self.max_iter, make_posterior, callback, history)
         for iteration in range(1, self.max_iter + 1):
             adapts = iteration == self.n_warmup - _ADAPTATION + 1
             if adapts and one_block and not target.stochastic:
                 mover = AdjustedLangevin(mover.theta, step_size, evaluator, rng)
             warmup = iteration <= self.n_warmup
-            try:
-                state = mover.step(warmup)
-            except Diverged as diverged:
-                diverged.iteration, diverged.history = iteration, rounds.history.arrays()
-                raise
+            state = mover.step(warmup)
             stop = rounds.end(
                 iteration,
                 **rule.see(state, warmup),

@@ -19,7 +19,7 @@ from ..diagnostics import split_rhat
 from ..kernels import IMQ, Kernel
 from ..posterior import ParticlePosterior
 from ..samplers import HMC
-from ._zero_variance import moved_to_moments
+from ._zero_variance import move_to_moments
 from .base import (
     COORDINATES,
     ENOUGH_DRAWS,
@@ -146,13 +146,11 @@ class SteinPoints(Engine):
         posterior = current()
         posterior.history, posterior.n_iter = rounds.history.arrays(), iteration
         if chains is not None:
-            draws, scores = (np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True))
+            draws, slopes = (np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True))
             self._judge_chains(posterior, chains, draws)
             if posterior.converged:
-                flat = (draws.reshape(-1, target.dim), scores.reshape(-1, target.dim))
-                moved = moved_to_moments(posterior.particles, target, *flat)
-                if moved is not None:
-                    posterior.particles, posterior.scores = moved, None
+                flat = (draws.reshape(-1, target.dim), slopes.reshape(-1, target.dim))
+                move_to_moments(posterior, target, *flat)
         return posterior
 
     def _judge_chains(self, posterior, chains, draws):

@@ -20,10 +20,8 @@ from ..posterior import ParticlePosterior
 from ._adam import Adam
 from ._moment_matching import matched
 from .base import (
-    BATCH_SIZE,
-    COORDINATES,
     N_PARTICLES,
-    SURROGATE,
+    ROWS_AND_COORDINATES,
     Engine,
     Rounds,
     automatic,
@@ -87,9 +85,7 @@ class SVGD(Engine):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_iter_matching": [Interval(Integral, 0, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": BATCH_SIZE,
-        "surrogate": SURROGATE,
-        **COORDINATES,
+        **ROWS_AND_COORDINATES,
     }
 
     n_particles: int | str = "auto"

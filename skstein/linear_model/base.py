@@ -378,13 +378,22 @@ class BayesianLinearModel(BayesianEstimator):
 
     def _unpack(self, theta):
         """Intercepts (m, k) and coefficients (m, k, p) of the k linear predictors."""
-        first, k = int(self._scaling.fit_intercept), self._outcome.n_predictors
+        first = int(self._scaling.fit_intercept)
+        rows = theta[:, : self._n_linear].reshape(len(theta), self._outcome.n_predictors, -1)
+        intercept = rows[:, :, 0] if first else np.zeros(rows.shape[:2])
+        return intercept, rows[:, :, first:]
+
+    @property
+    def _n_linear(self):
+        """The number of intercepts and coefficients, which are the first coordinates."""
         p = self.n_features_in_ - (self._scaling.offset_column is not None)
         if self._effects is not None:
             p = len(self._effects.common)
-        rows = theta[:, : k * (first + p)].reshape(len(theta), k, -1)
-        intercept = rows[:, :, 0] if first else np.zeros(rows.shape[:2])
-        return intercept, rows[:, :, first:]
+        return self._outcome.n_predictors * (int(self._scaling.fit_intercept) + p)
+
+    def _extra(self, theta):
+        """The coordinates (m, k) behind these which the outcome has beside its predictors."""
+        return theta[:, self._n_linear : self._n_linear + len(self._outcome.extra)]
 
     _effects: ClassVar[Any] = None  # also of a fit that an older version has saved
 
@@ -415,8 +424,7 @@ class BayesianLinearModel(BayesianEstimator):
                     predictor += part
         if not self._outcome.extra:
             return predictors
-        first = len(predictors) * (int(self._scaling.fit_intercept) + features.shape[1])
-        extra = theta[:, first : first + len(self._outcome.extra)]
+        extra = self._extra(theta)
         if self._outcome.reported is not None:
             extra = self._outcome.reported.inverse(extra)
         return [*predictors, *extra.T]

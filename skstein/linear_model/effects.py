@@ -98,29 +98,24 @@ class Groups:
         codes, values, n_terms = X.codes[:, self.number], self.values(X), len(self.terms)
         unseen = codes < 0
         places = np.where(unseen, 0, codes).astype(int)
-        drawn = {code: _Drawn(code, known) for code in np.unique(codes[unseen])}
+        strangers = np.unique(codes[unseen])
         for first in range(0, len(self.sds), n_terms):
             total = 0.0
             for t in range(n_terms):
                 effects = theta[:, self.effects[places, first + t]].T
-                for code, draws in drawn.items():
-                    sd = np.exp(theta[:, self.sds[first + t]])
-                    effects[codes == code] = sd * draws(theta, self.sds[first + t])
+                sd = np.exp(theta[:, self.sds[first + t]])
+                for code in strangers:
+                    effects[codes == code] = sd * _drawn(code, known, theta, self.sds[first + t])
                 total = total + values[:, t, None] * effects
             yield total
 
 
-class _Drawn:
+def _drawn(code, known, theta, which):
     """Standard normal draws of a group that was not seen, one per particle."""
-
-    def __init__(self, code, known):
-        self._seed, self._known = np.uint64(-code), known
-
-    def __call__(self, theta, which):
-        seed = self._seed * np.uint64(0x9E3779B97F4A7C15) + np.uint64(which)
-        hashes, known = _hashed(theta, seed), np.sort(_hashed(self._known, seed))
-        rank = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-        return ndtri((rank + 0.5) / len(known))
+    seed = np.uint64((int(-code) * 0x9E3779B97F4A7C15 + int(which)) % 2**64)
+    hashes, known = _hashed(theta, seed), np.sort(_hashed(known, seed))
+    rank = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    return ndtri((rank + 0.5) / len(known))
 
 
 def _hashed(theta, seed):

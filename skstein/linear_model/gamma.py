@@ -117,5 +117,5 @@ class BayesianGammaRegression(LogLinkRegressor):
     _outcome = Gamma()
 
     def _summaries(self, posterior):
-        dispersion = posterior.weights @ np.exp(posterior["log_dispersion"])
+        dispersion = posterior.weights @ np.exp(self._extra(posterior.particles)[:, 0])
         return {**super()._summaries(posterior), "dispersion_": float(dispersion)}

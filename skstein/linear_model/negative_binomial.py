@@ -118,5 +118,5 @@ class BayesianNegativeBinomialRegression(CountRegressor):
     _outcome = NegativeBinomial()
 
     def _summaries(self, posterior):
-        alpha = posterior.weights @ np.exp(posterior["log_alpha"])
+        alpha = posterior.weights @ np.exp(self._extra(posterior.particles)[:, 0])
         return {**super()._summaries(posterior), "alpha_": float(alpha)}

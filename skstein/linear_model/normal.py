@@ -185,10 +185,8 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         if outcome.n_predictors > 1:
             of_noise = BayesianLinearModel._summaries(self, posterior)
             return summaries | {f"noise_{name}": value[1] for name, value in of_noise.items()}
-        first = posterior.names.index("log_sigma2")
-        extra = posterior.particles.T[first : first + len(outcome.extra)]
         with np.errstate(over="ignore"):
-            variances = outcome.noise([None, *extra])
+            variances = outcome.noise([None, *self._extra(posterior.particles).T])
         if not (np.isfinite(variances) & (variances > 0.0)).all():
             raise FloatingPointError(
                 "the noise variance leaves the range of floating point in part of the posterior; "

@@ -11,6 +11,7 @@ from inspect import Parameter, signature
 
 from sklearn.utils.validation import check_is_fitted
 
+from .. import shards
 from .._prediction_methods import PredictsOutcomes
 from .offset import check_offset
 
@@ -77,6 +78,11 @@ class LinearPredictions(PredictsOutcomes):
     def _with_offset(self, X, offset):
         """The same estimator, which predicts rows with this offset."""
         check_is_fitted(self)
+        if shards.is_collection(X):
+            raise TypeError(
+                "predictions of X in blocks take no offset beside it: fit with offset= the name or "
+                "position of a column of X."
+            )
         if self._scaling.offset_column is not None:
             raise ValueError(
                 f"offset is column {self._scaling.offset_column} of X: give no other beside X."

@@ -6,11 +6,19 @@ from scipy import sparse
 
 def table_of(X):
     """A table of X, which may be an array, a sparse matrix, or a data frame of any library."""
-    return _Frame(X) if hasattr(X, "columns") else _Matrix(X)
+    if hasattr(X, "columns"):
+        names = list(X.columns)
+        columns = [np.asarray(X[name]) for name in names]
+        return Table(names, columns, lambda parts: type(X)(dict(zip(names, parts, strict=True))))
+    X = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    return Table(range(X.shape[1]), list(X.T), np.column_stack)
 
 
-class _Table:
-    """Columns with names, from which rows of the same kind are made again."""
+class Table:
+    """Columns with names, from which ``make(columns)`` makes rows of the kind that they were."""
+
+    def __init__(self, names, columns, make):
+        self.names, self.columns, self._make = names, columns, make
 
     def position(self, feature):
         """Where the feature of that name, or at that position, is."""
@@ -23,53 +31,20 @@ class _Table:
 
     def numeric(self, j):
         """The column at a position, as floats."""
-        column = self.column(j)
+        column = self.columns[j]
         if column.dtype.kind not in "biuf":
             raise ValueError(f"feature {self.names[j]!r} is not numeric: it has no values between.")
         return column.astype(float)
 
-
-class _Matrix(_Table):
-    def __init__(self, X):
-        self.X = X.tocsc() if sparse.issparse(X) else np.asarray(X)
-        self.names = range(self.X.shape[1])
-
-    def column(self, j):
-        column = self.X[:, [j]]
-        return (column.toarray() if sparse.issparse(column) else column).ravel()
-
     def typical(self):
         """One row: means of numbers, the most frequent value of other columns."""
-        if sparse.issparse(self.X):
-            return _Matrix(np.asarray(self.X.mean(axis=0)).reshape(1, -1))
-        return _Matrix([[_typical(column) for column in self.X.T]])
+        return Table(self.names, [[_typical(column)] for column in self.columns], self._make)
 
     def replaced(self, j, value):
-        """The rows, dense, with another value in column j."""
-        rows = self.X.toarray() if sparse.issparse(self.X) else self.X
-        rows = rows.astype(np.result_type(rows, float))
-        rows[:, j] = value
-        return rows
-
-
-class _Frame(_Table):
-    def __init__(self, X):
-        self.kind, self.names = type(X), list(X.columns)
-        self.columns = [np.asarray(X[name]) for name in self.names]
-
-    def column(self, j):
-        return self.columns[j]
-
-    def typical(self):
-        """One row: means of numbers, the most frequent value of other columns."""
-        row = [[_typical(column)] for column in self.columns]
-        return _Frame(self.kind(dict(zip(self.names, row, strict=True))))
-
-    def replaced(self, j, value):
-        """The rows, as what X was, with another value in column j."""
+        """The rows, with another value in column j."""
         columns = list(self.columns)
         columns[j] = np.full(len(columns[j]), value)
-        return self.kind(dict(zip(self.names, columns, strict=True)))
+        return self._make(columns)
 
 
 def _typical(column):

@@ -159,14 +159,13 @@ class Metropolis(Sampler, metaclass=ABCMeta):
         chains = Chains(theta, log_density, score, adaptation.step_size, rng)
         for _ in range(n_iterations):
             for _ in range(self.thinning):
-                adaptation.update(self.move(target, chains))
                 chains.step_size = adaptation.step_size
+                adaptation.update(self.move(target, chains))
             if self.adapt_metric:
-                metric = windows.update(chains.metric, chains.theta, chains.score)
-                if metric is not chains.metric:
-                    chains.metric = metric
+                before = chains.metric
+                chains.metric = windows.update(before, chains.theta, chains.score)
+                if chains.metric is not before:
                     adaptation = DualAveraging(first_step, self.acceptance)
-                    chains.step_size = adaptation.step_size
         adaptation.freeze()
         chains.step_size, chains.n_divergent = adaptation.step_size, 0
         return chains

@@ -169,12 +169,12 @@ def test_the_error_told_is_that_of_quantiles(rng):
     errors, told = [], []
     for _ in range(100):
         z = rng.normal(size=(4, 250, 2))
-        found = monte_carlo_errors(z, -z)
-        told.append(found.quantile)
+        mean, quantile = monte_carlo_errors(z, -z)
+        told.append(quantile)
         flat = z.reshape(-1, 2)
         moved = recalibrated(flat, *zero_variance_moments(flat, -flat))
         errors.append(np.quantile(moved, 0.05, axis=0) - norm.ppf(0.05))
-        assert found.mean.max() < 1e-10
+        assert mean.max() < 1e-10
     assert_allclose(np.mean(told), np.std(errors), rtol=0.25)
 
 

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import gamma
 
+from skstein import infer
 from skstein.inference import AdaptivePMFVB, Ensemble
 from skstein.priors import HierarchicalNormal, Normal
 from skstein.samplers import SGHMC, sghmc
@@ -84,6 +85,12 @@ def test_every_network_is_kept_from_a_tenth_of_the_rows(m, rng):
     if m == 20:
         counts = np.bincount(np.concatenate([state.held_out for state in posterior.state]))
         assert np.all(counts == 2)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_an_ensemble_is_an_engine_of_its_own(rng):
+    target, _, _ = linear(rng)
+    assert len(infer(target, Ensemble(3, max_iter=2), random_state=0)) == 3
 
 
 def test_an_ensemble_without_hidden_layers_is_one_ridge_regression(rng):

@@ -232,6 +232,8 @@ def test_fwss_places_as_many_particles_as_the_tolerance_needs(rng, seed):
     swept = infer(target, FWSS(200, tol=0.1), random_state=seed)
     assert len(swept) == sizes[1]
     assert swept.n_iter == 2 * sizes[1]
+    finer = infer(target, FWSS(200, tol=0.05, n_sweeps=0), init=swept, random_state=seed)
+    assert_allclose(finer.particles[: len(swept)], swept.particles, rtol=1e-9)
 
 
 @pytest.mark.parametrize("n_blocks", [2, 4, 8])
