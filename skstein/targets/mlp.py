@@ -15,7 +15,6 @@ The likelihood of minibatches is scaled by n / B, which Tran, Tseng & Kohn leave
 algorithm 2.
 """
 
-from copy import deepcopy
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
@@ -341,7 +340,7 @@ class MLPTarget(Target):
         """
         precision = (self.prior_share * self.initial_precision).astype(self.dtype)
         prior = precision, self.noise_shape, self.noise_scale
-        state = deepcopy(state)
+        state = state.copy()
         mover = state.weights, state.first, state.second, state.noise, state.done
         rest = self._compiled, float(learning_rate), int(n_steps), prior, state.rng
         if state.usual_loss is None:
@@ -385,11 +384,12 @@ class MLPTarget(Target):
 
     def _usual_loss(self, state):
         guess = state.noise.sum(dtype=float) if self.n_noise else np.log(max(2, self.n_outputs))
-        losses = [
-            self.training_loss(theta, state.rows)
-            for theta in (self.trained(state), self.constant())
-        ]
-        return float(max(guess, *losses))
+        at_start = self.training_loss(self.trained(state), state.rows)
+        return float(max(guess, at_start, self._loss_of_constant))
+
+    @cached_property
+    def _loss_of_constant(self):
+        return self.training_loss(self.constant(), self._all)
 
     def resample(self, theta, rng):
         """Draw noise variances and precisions given the weights of one particle.
