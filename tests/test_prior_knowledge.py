@@ -25,7 +25,7 @@ from skstein import (
     ParticlePosterior,
     check_target,
 )
-from skstein.inference import FWSS, MCMC, PMD, SVGD, LaplaceDraws
+from skstein.inference import FWSS, MCMC, PMD, PMFVB, SVGD, LaplaceDraws
 from skstein.priors import Horseshoe, MultivariateNormal, Normal
 from skstein.targets import (
     HalfLineMap,
@@ -299,6 +299,31 @@ def test_signs_with_other_priors_streams_and_warm_starts(prior, rng):
     else:
         found = clone(model).set_params(inference=from_prior, warm_start=False).fit(X, y)
         assert (found.posterior_.particles[:, 1:] >= 0.0).all()
+
+
+def test_signs_under_the_posterior_of_yesterday(seed):
+    """Those of particles without signs, the others rejected."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(120, 3))
+    y = X @ [0.3, -0.2, 0.0] + rng.logistic(size=120) > 0
+    yesterday = BayesianLogisticRegression(random_state=seed).fit(X[:60], y[:60])
+    model = BayesianLogisticRegression(prior=yesterday.posterior_.as_prior(), random_state=seed)
+    free = model.fit(X[60:], y[60:]).posterior_
+    allowed = free.particles[free.particles[:, 2] < 0.0]
+    signed = model.set_params(positive=[0, -1, 0]).fit(X[60:], y[60:]).posterior_
+    assert signed.particles[:, 2].max() < 0.0
+    assert_allclose(signed.mean(), allowed.mean(axis=0), atol=0.2 * free.std().max())
+
+
+def test_signs_under_a_horseshoe_with_rows_set_aside(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 3))
+    y = X[:, 0] + rng.logistic(size=200) > 0
+    engine = PMFVB(early_stopping=True, max_iter=100)
+    model = BayesianLogisticRegression(engine, prior="horseshoe", positive=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert model.fit(X, y).posterior_.particles[:, 1:4].min() >= 0.0
 
 
 @pytest.mark.parametrize(

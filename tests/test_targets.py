@@ -385,3 +385,10 @@ def test_a_target_of_ones_own_needs_only_a_prior_and_a_likelihood(rng):
     assert Own().names == ("theta[0]", "theta[1]")
     assert not supports(Own(), "score")
     assert [block.tolist() for block in Own().factors] == [[0, 1]]
+
+
+def test_an_offset_of_a_linear_target_is_taken_off_the_outcome(rng):
+    X, y, offset = rng.normal(size=(20, 2)), rng.normal(size=20), rng.normal(size=20)
+    theta = rng.normal(size=(3, 4))
+    found = LinearTarget(X, y, offset=offset).log_density(theta)
+    assert_allclose(found, LinearTarget(X, y - offset).log_density(theta))

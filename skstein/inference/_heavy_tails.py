@@ -27,6 +27,7 @@ from ..targets import Transformed
 from ..targets.bijections import Chain, FunnelMap
 from ..targets.wrapper import Wrapper
 from ..thinning.moments import recalibrated
+from .base import within_support
 
 # Ordinary posteriors, even skewed ones, stay below these, except some of almost separable rows.
 # Above them chains decide, which cost as much as an engine.
@@ -183,14 +184,14 @@ def _suspicious(working):
 def _chains(target, start, n_warmup, n_draws, rng):
     """Draws (n_chains, n_draws, dim) of chains from states to start at."""
     sampler = HMC()
-    warm = sampler.warm_up(target, n_warmup, start, rng)
+    warm = sampler.warm_up(target, n_warmup, within_support(target, start), rng)
     return sampler.draw(target, n_draws, warm)[1]
 
 
 def _pilot(target, start, rng):
     """Chains in coordinates in which they move fast, until they determine the margins."""
     sampler, draws = HMC(), []
-    chains = sampler.warm_up(target, _N_WARMUP[1], start, rng)
+    chains = sampler.warm_up(target, _N_WARMUP[1], within_support(target, start), rng)
     for _ in range(_MOST_ROUNDS):
         draws.append(sampler.draw(target, _N_DRAWS[1], chains)[1])
         found = np.concatenate(draws, axis=1)

@@ -16,10 +16,12 @@ from ..diagnostics import mcse_mean
 from ..targets.newton import DIAGONAL_ABOVE
 from ..thinning.balanced import balanced_thin
 from ..thinning.moments import recalibrated
+from .base import ENOUGH_DRAWS
 
 _OUTER = np.array([0.05, 0.95])
 _DRAWS_A_COORDINATE = 4  # fewer do not tell a covariance
 _LEAST_POINTS = 50  # whose quantiles follow their moments
+_CONTRADICTION = 4.5  # standard errors of the mean of the draws
 _MAX_KURTOSIS = 8.0  # of a normal density it is 3, of a t of five degrees of freedom 9
 _FEW = 100
 _TINY = np.finfo(float).tiny
@@ -90,25 +92,35 @@ def move_to_moments(posterior, target, draws, scores):
 
     Where points or draws are too few for a covariance, the moments are those of each coordinate;
     where tails are heavy, the mean alone. The points stay where they are very few, do not vary in
-    every direction, or the move would lead out of the support of the density.
+    every direction, or the move would lead out of the support of the density; and where the
+    identities contradict the draws, as they do if the density jumps.
 
     Parameters
     ----------
     posterior : ParticlePosterior
         Of equal weights; without log densities and scores once its particles have moved.
     target : WorkingTarget
-    draws, scores : ndarray of shape (n, dim)
+    draws, scores : ndarray of shape (n_chains, n_draws, dim)
         All draws; ``scores`` are not used where they are those of minibatches, for the greater part
         noise.
+
+    Returns
+    -------
+    bool
+        Whether draws and identities agree about the mean.
     """
+    error = mcse_mean(draws) if draws.shape[1] >= ENOUGH_DRAWS else np.inf
+    draws, scores = (part.reshape(-1, part.shape[2]) for part in (draws, scores))
     points = posterior.particles
     enough = len(points) >= 2 * target.dim and len(draws) >= _DRAWS_A_COORDINATE * target.dim
     if not enough and len(points) < _LEAST_POINTS:
-        return
+        return True
     scores = None if target.stochastic else scores
     moments_of = (_moments if scores is None else zero_variance_moments) if enough else _margins
     try:
         mean, spread = moments_of(draws, scores)
+        if (np.abs(mean - draws.mean(axis=0)) > _CONTRADICTION * error).any():
+            return False
         if kurtosis(draws, axis=0, fisher=False).max() > _MAX_KURTOSIS:
             # A few draws far out are most of such a spread, and not of where draws lie.
             moved = points + (mean - points.mean(axis=0))
@@ -117,11 +129,12 @@ def move_to_moments(posterior, target, draws, scores):
         else:
             moved = mean + (points - points.mean(axis=0)) * (spread / points.std(axis=0))
     except np.linalg.LinAlgError:
-        return
+        return True
     # After minibatches a few have to do, which are asked on all rows.
     asked = moved[:: -(-len(moved) // _FEW)] if target.stochastic else moved
     if np.isfinite(target.log_density(asked)).all():
         posterior.particles, posterior.log_densities, posterior.scores = moved, None, None
+    return True
 
 
 def _moments(draws, scores):

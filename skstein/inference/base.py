@@ -244,6 +244,12 @@ def starting_particles(target, rng, m, init):
     return theta
 
 
+def within_support(target, start):
+    """``start`` (m, dim), with states of no density replaced by others, if some have one."""
+    inside = np.isfinite(target.log_density(start))
+    return start if inside.all() or not inside.any() else np.resize(start[inside], start.shape)
+
+
 def draw_rows(target, rng):
     """Rows of a minibatch for a stochastic target; None for all rows."""
     if not target.stochastic:

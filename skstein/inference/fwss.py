@@ -155,7 +155,9 @@ class FWSS(Engine):
     def run(self, target, rng, *, init=None, map=map, callback=None):
         n, kept = automatic(self.n_particles, target.dim), 0
         if isinstance(init, ParticlePosterior):
-            init, kept = init.particles, len(init)
+            # Copies, which a posterior with weights has, would stay together.
+            _, first = np.unique(init.particles, axis=0, return_index=True)
+            init, kept = init.particles[np.sort(first)], len(first)
             if kept > n:
                 raise ValueError(
                     f"n_particles={n} is less than the {kept} particles of the posterior that a "

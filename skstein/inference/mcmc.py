@@ -30,6 +30,7 @@ from .base import (
     automatic,
     divergences,
     kept_chains,
+    within_support,
 )
 
 _CHAINS_TOGETHER = 8  # one batch of gradients; two and more batches can run in parallel
@@ -218,6 +219,8 @@ class MCMC(Engine):
         """Chains after their warm-up."""
         if init is None:
             start = target.sample_start(rng, self.n_chains)
+            if not target.stochastic:
+                start = within_support(target, start)
         else:
             start = np.resize(init, (self.n_chains, target.dim))
         pieces = np.array_split(start, -(-self.n_chains // _CHAINS_TOGETHER))
@@ -268,7 +271,11 @@ class MCMC(Engine):
 
     def _move(self, posterior, state, target):
         """Move the particles to the moments of the density, if they should not stay."""
-        move_to_moments(posterior, target, *state.flat())
+        if not move_to_moments(posterior, target, *state.chained()):
+            # Neither were they to be chosen by the scores.
+            drawn = MCMC._kept(self, state, target)
+            posterior.particles, posterior.weights = drawn.particles, drawn.weights
+            posterior.scores = drawn.scores
 
     def _continued(self, init):
         """The state of an earlier run, copied so that others can continue it too."""
@@ -285,7 +292,7 @@ class MCMC(Engine):
 
     @property
     def _fixed(self):
-        return {name: repr(getattr(self, name)) for name in self._kept_fixed}
+        return {name: _described(getattr(self, name)) for name in self._kept_fixed}
 
     _kept_fixed = ["sampler", "n_chains", "batch_size", "surrogate", "whiten", "one_sided"]
 
@@ -361,6 +368,12 @@ class State:
     def flat(self):
         """Draws and scores, one chain after the other, each of shape (n, dim)."""
         return tuple(part.reshape(-1, part.shape[2]) for part in self.chained())
+
+
+def _described(value):
+    """A parameter as text: two objects that do not say what they are differ by their class."""
+    silent = type(value).__repr__ is object.__repr__
+    return type(value).__qualname__ if silent else repr(value)
 
 
 def _missed_moments(posterior, state, diagnostics):

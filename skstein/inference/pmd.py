@@ -310,6 +310,11 @@ class PMD(Engine):
             stream.assimilate(
                 log_likelihood, log_prior, self.n_particles, self.min_ess, self._draws
             )
+            if self.kernel == "plain":
+                stream.problems.append(
+                    "plain kernels widen the particles with every draw of a stream: use "
+                    'kernel="grouped"'
+                )
         stream.count(n_rows)
         return stream.posterior(mc_error=stream.mc_error())
 
@@ -360,6 +365,8 @@ class PMD(Engine):
         """Draws of the first density (m, dim), and its log density there."""
         m = self.n_particles
         if start == "init":
+            if len(init) < 2:
+                raise ValueError("PMD needs two particles or more to start from (init), got one.")
             theta, density = self._draws(init, np.full(len(init), 1.0 / len(init)), m, rng)
             return theta, density.log_density(theta)
         if start == "distribution":

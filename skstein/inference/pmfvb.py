@@ -271,18 +271,19 @@ class PMFVB(Engine):
 
             def pooled(name):
                 # One particle after the other: what is chosen evenly then lies far apart in time.
-                return np.concatenate(np.stack([getattr(state, name) for state in states], axis=1))
+                return np.stack([getattr(state, name) for state in states], axis=1)
 
-            pool, scores = pooled("theta"), pooled("score") if exact else None
+            draws, slopes = pooled("theta"), pooled("score")
+            pool = np.concatenate(draws)
             chosen = representative(pool, min(self.n_points or len(pool), len(pool)))
             posterior = ParticlePosterior(
                 pool[chosen],
-                log_densities=pooled("log_density")[chosen] if exact else None,
-                scores=scores[chosen] if exact else None,
+                log_densities=pooled("log_density").ravel()[chosen] if exact else None,
+                scores=np.concatenate(slopes)[chosen] if exact else None,
                 n_iter=iteration,
             )
             if one_block and not self.early_stopping and not rule.problems():
-                move_to_moments(posterior, target, pool, scores)
+                move_to_moments(posterior, target, draws, slopes)
             return posterior
 
         evaluator, mover = self._mover(target, rng, init, map, step_size)

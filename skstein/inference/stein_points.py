@@ -29,6 +29,7 @@ from .base import (
     automatic,
     divergences,
     require_finite,
+    within_support,
 )
 
 _N_CHAINS = 4
@@ -149,8 +150,12 @@ class SteinPoints(Engine):
             draws, slopes = (np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True))
             self._judge_chains(posterior, chains, draws)
             if posterior.converged:
-                flat = (draws.reshape(-1, target.dim), slopes.reshape(-1, target.dim))
-                move_to_moments(posterior, target, *flat)
+                posterior.converged = move_to_moments(posterior, target, draws, slopes)
+                if not posterior.converged:
+                    posterior.diagnostics["message"] = (
+                        "the scores are not those of the log density that the candidates' chains "
+                        'follow: is it continuous? use inference="mcmc".'
+                    )
         return posterior
 
     def _judge_chains(self, posterior, chains, draws):
@@ -176,6 +181,7 @@ class SteinPoints(Engine):
         start = target.sample_start(rng, _N_CHAINS)
         if init is not None:
             start = np.resize(init, start.shape)
+        start = within_support(target, start)
         return HMC().warm_up(target, self.n_warmup, start, rng)
 
     def _propose(self, target, rng, chains, drawn):

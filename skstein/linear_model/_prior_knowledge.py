@@ -66,7 +66,9 @@ def half_scale(target):
     """The expected scale of each coordinate, (dim,): near 0 a half line bends."""
     if isinstance(target, targets.HorseshoeTarget):  # standard normal before the data
         return np.ones(target.dim)
-    normal = target.conditional(np.ones(target.dim))
+    normal = target
+    if targets.supports(target, "conditional"):
+        normal = target.conditional(np.ones(target.dim))
     return normal.hessian_diagonal(target.initial) ** -0.5
 
 

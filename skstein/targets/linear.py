@@ -59,8 +59,8 @@ class LinearTarget(RegressionTarget):
     factorized : bool, default=False
         Whether there are factors for mean field.
     **kwargs : dict
-        ``sample_weight``, ``fit_intercept``, ``prior``, ``intercept_prior``, ``center``, ``scale``
-        and ``feature_names``, as in `RegressionTarget`.
+        ``sample_weight``, ``fit_intercept``, ``prior``, ``intercept_prior``, ``center``, ``scale``,
+        ``offset`` and ``feature_names``, as in `RegressionTarget`.
 
     Examples
     --------
@@ -73,7 +73,9 @@ class LinearTarget(RegressionTarget):
     sums_rows = False
 
     def __init__(self, X, y, *, noise_prior=None, factorized=False, **kwargs):
-        super().__init__(outcomes.Normal(noise_prior), X, np.asarray(y, dtype=float), **kwargs)
+        y, offset = np.asarray(y, dtype=float), kwargs.pop("offset", None)
+        y = y if offset is None else y - offset
+        super().__init__(outcomes.Normal(noise_prior), X, y, **kwargs)
         self.factorized = bool(factorized)
         self._sum_up()
 

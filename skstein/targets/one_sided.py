@@ -141,7 +141,7 @@ def _distinct(target, laplace, selected):
         if (size := np.linalg.norm(own)) > _OWN * np.linalg.norm(push):
             kept.append(j)
             basis = np.vstack([basis, own / size])
-    return np.sort(kept)
+    return np.sort(np.array(kept, dtype=np.intp))
 
 
 def _turn_along_walls(matrix, walls, pushes):
@@ -190,6 +190,8 @@ def one_sided_bijection(target, laplace, selected, surrogate, turned):
         From coordinates in which the Laplace approximation is standard normal.
     """
     selected = _distinct(target, laplace, selected)
+    if not len(selected):
+        raise LinAlgError("the density ends or jumps where its score does not say so.")
     rest = np.setdiff1d(np.arange(target.dim), selected)
     hessian, mode = laplace.hessian, laplace.mode
     conditional = gaussian_bijection(mode[rest], hessian[np.ix_(rest, rest)]).matrix

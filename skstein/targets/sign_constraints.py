@@ -113,4 +113,5 @@ class OneSignedTarget(Transformed):
 
     def take(self, rows, multiplier=None):
         """The same model on some of the rows, an index array, their weights multiplied."""
-        return OneSignedTarget(self.target.take(rows, multiplier), self.bijection)
+        few = self.target.take(rows) if multiplier is None else self.target.take(rows, multiplier)
+        return OneSignedTarget(few, self.bijection)

@@ -346,3 +346,21 @@ def test_divergences_are_reported(seed):
     with pytest.warns(ConvergenceWarning, match="proposals diverged"):
         engine = MCMC(n_draws=100, max_draws=300)
         infer(target, engine, init=np.zeros((8, 2)), random_state=seed)
+
+
+class Bare:
+    """A sampler of one's own, with no more than the two methods."""
+
+    def warm_up(self, *args):
+        return HMC().warm_up(*args)
+
+    def draw(self, *args):
+        return HMC().draw(*args)
+
+
+def test_chains_of_a_sampler_of_ones_own_go_on(seed):
+    engine = MCMC(sampler=Bare(), n_draws=100, max_draws=100)
+    first = infer(standard_normal(), engine, random_state=seed)
+    assert infer(standard_normal(), engine, init=first).chains.shape[1] == 200
+    with pytest.raises(ValueError, match="sampler must not change"):
+        infer(standard_normal(), MCMC(n_draws=100, max_draws=100), init=first)

@@ -595,3 +595,9 @@ def test_few_particles_for_a_prior_start_are_reported(rng, seed):
     target = logistic(rng, n=100, p=11)
     with pytest.warns(ConvergenceWarning, match="100 particles are few for a start from the prior"):
         infer(target, PMD(100, init="prior", max_iter=2, n_moves=2), random_state=seed)
+
+
+def test_one_particle_is_no_start():
+    target = LogDensity(lambda t: -0.5 * np.sum(t**2, axis=1), score=lambda t: -t, dim=2)
+    with pytest.raises(ValueError, match="two particles or more to start from"):
+        infer(target, PMD(50), init=np.zeros((1, 2)))

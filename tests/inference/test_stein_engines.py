@@ -236,6 +236,15 @@ def test_fwss_places_as_many_particles_as_the_tolerance_needs(rng, seed):
     assert_allclose(finer.particles[: len(swept)], swept.particles, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("weights", ["line-search", "fully-corrective"])
+def test_particles_with_weights_are_added_to_without_copies(weights, rng, seed):
+    target, *_ = random_gaussian(rng, 3)
+    few = infer(target, FWSS(30, weights=weights), random_state=seed)
+    grown = infer(target, FWSS(60, weights=weights), init=few, random_state=seed)
+    assert len(np.unique(grown.particles, axis=0)) == len(grown) == 60
+
+
 @pytest.mark.parametrize("n_blocks", [2, 4, 8])
 def test_blocks_of_coordinates_find_what_all_together_find(n_blocks, rng, seed):
     """With the bounds that hold for one block; searches that never meet diverge from four on."""

@@ -245,3 +245,11 @@ def test_what_cannot_be_updated_is_refused(rng, seed):
         update(posterior, tighter, engine)
     with pytest.raises(ValueError, match=r"n_particles=8 must exceed 2 times .* \(4\)"):
         update(posterior, piece, PMD(8))
+
+
+def test_plain_kernels_are_reported_in_a_stream(rng, seed):
+    x = rows_of(rng, 600)
+    engine = PMD(400, kernel="plain")
+    posterior = infer(NormalMean(x[:300]), engine, random_state=seed)
+    with pytest.warns(ConvergenceWarning, match="plain kernels widen the particles"):
+        update(posterior, NormalMean(x[300:]), engine)
