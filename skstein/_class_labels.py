@@ -71,10 +71,17 @@ def class_codes(y, classes, name):
             f"{name} needs at least two classes in y, among the samples of positive weight; got "
             f"only one class: {classes.tolist()[0]!r}."
         )
-    unknown = np.setdiff1d(y, classes)
+    unknown = unknown_labels(y, classes)
     if len(unknown):
         raise ValueError(f"y holds classes that are not in classes: {unknown.tolist()}.")
     return np.searchsorted(classes, y)
+
+
+def unknown_labels(y, classes):
+    """The labels, sorted, that are none of the classes; no text is a number."""
+    y = np.unique(y)
+    of_text = [any(isinstance(label, str) for label in some) for some in (y.tolist(), classes)]
+    return y if of_text[0] != of_text[1] else np.setdiff1d(y, classes)
 
 
 def declared_order(categories, y):
@@ -85,6 +92,8 @@ def declared_order(categories, y):
     ValueError
         If a class is given twice.
     """
+    if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and hasattr(y, "iloc"):
+        y = y.iloc[:, 0]
     if categories is None and getattr(getattr(y, "dtype", None), "ordered", False):
         categories = y.dtype.categories
     if categories is None:
@@ -103,7 +112,7 @@ def classes_in_order(y, classes, order):
     ValueError
         If a label is none of them, or a stream has other ``classes``, which may be None.
     """
-    unknown = np.setdiff1d(y, order)
+    unknown = unknown_labels(y, order)
     if len(unknown):
         raise ValueError(f"y holds classes that are not in categories: {unknown.tolist()}.")
     if classes is not None and not np.array_equal(classes, np.unique(order)):

@@ -19,6 +19,7 @@ from sklearn.utils import (
 from sklearn.utils.validation import check_is_fitted
 
 from . import shards
+from ._class_labels import unknown_labels
 from ._parallel import one_thread
 from ._random import as_generator
 from ._row_blocks import row_blocks
@@ -76,7 +77,7 @@ class PredictsOutcomes:
         check_is_fitted(self)
         if shards.is_collection(X):
             return shards.by_block(self._log_predictive_of, X, y)
-        return self._scores(X, y, self._outcome.log_predictive)
+        return self._log_scores(X, y)
 
     def _log_predictive_of(self, X, y=None):
         return np.zeros(1) if y is None else self.log_predictive(X, y)
@@ -205,6 +206,9 @@ class PredictsOutcomes:
         aleatoric, epistemic = self._uncertainty(X)
         return Bunch(total=aleatoric + epistemic, aleatoric=aleatoric, epistemic=epistemic)
 
+    def _log_scores(self, X, y):
+        return self._scores(X, y, self._outcome.log_predictive)
+
     def _scores(self, X, y, score):
         """Concatenate ``score(heads, weights, y)`` over blocks of the rows of X and y."""
         return self._over_rows(X, score, self._observed_at(X, y))
@@ -332,7 +336,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         """Positions of the classes of ``y``."""
         refuse_dask(y, "y")
         y = column_or_1d(y)
-        unseen = np.setdiff1d(y, self.classes_)
+        unseen = unknown_labels(y, self.classes_)
         if len(unseen):
             raise ValueError(f"y holds classes that were not seen in fit: {unseen.tolist()}.")
         return np.searchsorted(self.classes_, y)

@@ -6,6 +6,8 @@ before it know their names.
 
 import re
 
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -82,7 +84,13 @@ def inside(estimator):
             names = _names_behind(estimator.steps[:-1], names)
             estimator = estimator[-1]
             continue
-        for attribute in ("best_estimator_", "regressor_", "estimator_", "estimator"):
+        # What others were given is not what they have fitted; ensembles keep it in two places.
+        attributes = ["best_estimator_", "regressor_"]
+        if not hasattr(estimator, "estimators_"):
+            attributes.append("estimator_")
+        if isinstance(estimator, FrozenEstimator | FixedThresholdClassifier):
+            attributes.append("estimator")
+        for attribute in attributes:
             if hasattr(estimator, attribute):
                 estimator = getattr(estimator, attribute)
                 break

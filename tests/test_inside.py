@@ -6,9 +6,11 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
@@ -129,3 +131,14 @@ def test_what_has_no_named_coordinates_is_refused():
     topics = LatentDirichletAllocation(2, random_state=0).fit(np.eye(4, dtype=int) + 1)
     with pytest.raises(TypeError, match="posterior of LatentDirichletAllocation is a TopicPost"):
         posterior_of(topics)
+
+
+def test_what_a_wrapper_was_given_is_not_what_it_fitted(rng):
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    before = BayesianLogisticRegression("laplace", random_state=0).fit(X, y)
+    search, bagging = GridSearchCV(before, {"prior__scale": [1.0]}), BaggingClassifier(before, 2)
+    for wrapper in (search, bagging, bagging.fit(-X, y)):
+        with pytest.raises(TypeError, match="a fitted estimator of skstein is needed"):
+            posterior_of(wrapper)
+    frozen = FixedThresholdClassifier(FrozenEstimator(before))
+    assert posterior_of(frozen) is before.posterior_

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import logsumexp
-from scipy.stats import norm
+from scipy.stats import multivariate_normal, norm
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -906,3 +906,23 @@ def test_null_space_says_where_it_was_left_out(monkeypatch, rng):
     assert plane.fit(X, y).null_space_ == 0.0
     monkeypatch.setattr(null_space, "_MOST_PRODUCTS", 10)
     assert BayesianMLPRegressor((4,), **options).fit(X, y).null_space_ == 0.0
+
+
+def test_outcomes_move_together_along_a_tangent(rng):
+    """The joint density of normal outcomes, whose covariance has rank one beside the noise."""
+    X = rng.uniform(-2.0, 2.0, (150, 1))
+    y = np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 0])]) + 0.1 * rng.normal(size=(150, 2))
+    reg = network(BayesianMLPRegressor, "mcmc", max_iter=300, noise="normal", null_space=1.0)
+    X_far, y_far = np.array([[0.0], [3.0], [5.0]]), np.array([[0.0, 1.0], [0.3, -0.8], [1.0, 1.0]])
+    ((_, (mean, log_noise), spread, weights),) = list(reg.fit(X, y)._row_spreads(X_far))
+    expected, log_noise = [], np.broadcast_to(log_noise, mean.shape)
+    for i, observed in enumerate(y_far):
+        densities = [
+            multivariate_normal(
+                mean[i, :, k], np.diag(np.exp(log_noise[i, :, k])) + np.outer(s, s)
+            ).logpdf(observed)
+            for k, s in enumerate(spread[i].T)
+        ]
+        expected.append(logsumexp(densities, b=weights))
+    assert (spread**2 > np.exp(log_noise)).any()
+    assert_allclose(reg.log_predictive(X_far, y_far), expected, atol=0.01)

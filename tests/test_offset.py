@@ -224,3 +224,19 @@ def test_more_classes_have_no_one_predictor(Estimator):
     X, offset, _ = rows(Estimator)
     with pytest.raises(ValueError, match="offset is added to one linear predictor"):
         Estimator("laplace").fit(X, np.arange(len(X)) % 3, offset=offset)
+
+
+def test_predictions_of_many_classes_take_no_offset():
+    X, offset, _ = rows(BayesianLogisticRegression)
+    y = np.arange(200) % 3
+    model = BayesianLogisticRegression("laplace", random_state=0).fit(X, y)
+    refused = "offset is added to one linear predictor"
+    with pytest.raises(ValueError, match=refused):
+        model.predict_proba(X, offset=offset)
+    with pytest.raises(ValueError, match=refused):
+        predictive(model, X, offset=offset).mean()
+    within = np.column_stack([X, np.zeros(200)])
+    model = BayesianLogisticRegression("laplace", offset=2, random_state=0).fit(within, y)
+    model.predict_proba(within)
+    with pytest.raises(ValueError, match=refused):
+        model.predict_proba(np.column_stack([X, offset]))

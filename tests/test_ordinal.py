@@ -498,3 +498,22 @@ def test_every_engine_meets_its_bar(name, engine, gold, seed):
     mean, ratio, quantiles = errors(name, engine, gold, seed)
     assert mean < BARS[engine][0] and quantiles < BARS[engine][1]
     assert_allclose(ratio, 1.0, atol=0.18)
+
+
+def test_the_order_of_a_frame_with_one_column_counts(rng):
+    X, codes = rows(rng)
+    y = pd.Series(pd.Categorical(codes, categories=[2, 0, 1], ordered=True))
+    model = BayesianOrdinalRegression("laplace", random_state=0)
+    with pytest.warns(Warning, match="column-vector"):
+        found = model.fit(X, y.to_frame()).coef_
+    assert_allclose(found, model.fit(X, y).coef_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_text_is_no_number(rng):
+    X, y = rng.normal(size=(200, 2)), np.arange(200) % 20
+    model = BayesianOrdinalRegression("laplace", random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="classes that were not seen in fit: "):
+        model.log_predictive(X, y.astype(str))
+    with pytest.raises(ValueError, match="classes that are not in categories"):
+        BayesianOrdinalRegression("laplace", categories=range(20)).fit(X, y.astype(str))

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.inspection import partial_dependence
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
@@ -457,3 +459,37 @@ def test_without_matplotlib_a_display_says_what_to_install(reg, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r'pip install "skstein\[plot\]"'):
         PosteriorIntervalDisplay.from_estimator(reg)
+
+
+def test_groups_are_no_quantity(rng):
+    """Groups by number and by name have the same curves, of the group with most rows."""
+    pd = pytest.importorskip("pandas")
+    site = np.repeat([0, 1, 5, 9], [20, 40, 20, 20])
+    frame = pd.DataFrame({"x": rng.normal(size=100), "site": site})
+    y = frame["x"] + site + 0.1 * rng.normal(size=100)
+    model = BayesianLinearRegression("laplace", random_effects=["site"], random_state=0)
+    shown = []
+    for table in (frame, frame.astype({"site": str})):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(table, y)
+        shown.append(PredictiveIntervalDisplay.from_estimator(model, table, "x", values=5))
+    assert_allclose(shown[0].mean, shown[1].mean)
+    assert_allclose(shown[0].mean[2], frame["x"].min() / 2 + frame["x"].max() / 2 + 1.0, atol=0.3)
+
+
+def test_a_feature_that_is_imputed_is_shown(rng):
+    X = rng.normal(size=(100, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=100)
+    X[::7, 0] = np.nan
+    model = make_pipeline(SimpleImputer(), BayesianLinearRegression("laplace", random_state=0))
+    display = PredictiveIntervalDisplay.from_estimator(model.fit(X, y), X, 0, values=3)
+    assert display.values[0] == np.nanmin(X[:, 0])
+
+
+def test_classes_in_a_column_are_marked(clf, iris):
+    X, y = iris
+    display = UncertaintyDisplay.from_estimator(clf, X, np.asarray(y)[:, None])
+    assert_array_equal(display.wrong, clf.predict(X) != y)
+    with pytest.raises(ValueError, match="classes that were not seen in fit"):
+        UncertaintyDisplay.from_estimator(clf, X, y.astype(str))

@@ -1,6 +1,7 @@
 """Random effects: the target by differences, coordinates, columns of groups, predictions."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -444,3 +445,21 @@ def test_a_model_of_groups_alone(sites):
         std = np.sqrt(np.sum(weights * (values - mean) ** 2))
         assert_allclose(model.posterior_[name].mean(), mean, atol=0.1 * std)
         assert_allclose(model.posterior_[name].std(), std, rtol=0.1)
+
+
+def test_large_numbers_of_groups_stay_apart(rng):
+    numbers = 2**60 + np.arange(8)
+    column = np.repeat(numbers, 20)
+    y = np.repeat(rng.normal(size=8), 20) + 0.1 * rng.normal(size=160)
+    x = rng.normal(size=160)
+    missing = pd.array(column, dtype="Int64").copy()
+    missing[0] = pd.NA
+    for site, expected in ((column, 8), (column.astype(object), 8), (missing, 9)):
+        frame = pd.DataFrame({"x": x, "site": site})
+        options = {"random_effects": ["site"], "missing_groups": "group", "random_state": 0}
+        model = BayesianLinearRegression("laplace", **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(frame, y)
+        assert len(model.random_effects_["site"].groups) == expected
+        assert model.noise_variance_ < 0.1

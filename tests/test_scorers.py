@@ -289,3 +289,10 @@ def test_the_log_score_is_the_density_of_the_mixture(diabetes):
     means = theta[:, 0] + X @ theta[:, 1:-1].T
     density = stats.norm.pdf(y[:, None], means, np.exp(0.5 * theta[:, -1])) @ weights
     assert LogPredictiveScorer()(fitted, X, y) == pytest.approx(np.log(density).mean())
+
+
+def test_one_column_of_outcomes_is_scored(diabetes):
+    X, y = diabetes
+    reg = regressor().fit(X, y)
+    for scorer in (coverage_scorer, interval_score_scorer, crps_scorer):
+        assert scorer(reg, X, y[:, None]) == scorer(reg, X, y)

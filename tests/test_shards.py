@@ -285,3 +285,15 @@ def test_what_is_wrong_with_a_block_is_said(rows):
         BayesianLinearRegression("pmd").partial_fit(pieces(X), pieces(signal))
     with pytest.raises(ValueError, match=r"x\.csv is not a file of a known kind"):
         Chunks(["x.csv"]).read(0)
+
+
+def test_frames_with_other_columns_are_refused(rows):
+    pd = pytest.importorskip("pandas")
+    X, signal, _ = rows
+    frame, y = pd.DataFrame(X[:, :3], columns=["a", "b", "c"]), (signal > 0.1).astype(int)
+    model = BayesianLogisticRegression("laplace", random_state=0)
+    for names in (["b", "a", "c"], ["a", "b", "z"]):
+        later = frame[200:].set_axis(names, axis=1)
+        refused = r"X has the columns .*, and \['a', 'b', 'c'\] in the first one \(block 1\)"
+        with pytest.raises(ValueError, match=refused):
+            model.fit(Chunks([frame[:200], later]), Chunks([y[:200], y[200:]]))

@@ -416,6 +416,7 @@ class BayesianLinearModel(BayesianEstimator):
         predictors += intercept.ravel()
         predictors = predictors.reshape(X.shape[0], *intercept.shape).swapaxes(0, 1)
         if column is not None:
+            self._check_offset(np.any(offset))
             predictors[0] += offset[:, None]
         if self._effects is not None and self._level == "group":
             for of in self._effects.groupings:

@@ -189,7 +189,7 @@ class RandomEffects:
         n, is_sparse = X.shape[0], sparse.issparse(X)
         codes = np.empty((n, len(self.groupings)))
         for of, j in zip(self.groupings, self.columns, strict=True):
-            values = X[:, [j]].toarray().ravel() if is_sparse else np.asarray(columns_of(X, j))
+            values = X[:, [j]].toarray().ravel() if is_sparse else _as_array(columns_of(X, j))
             codes[:, of.number] = self._codes(of, values, reset)
         numeric = np.setdiff1d(np.arange(X.shape[1]), self.columns)
         if not len(numeric):
@@ -342,6 +342,12 @@ def _position(column, names, p):
     return found[0]
 
 
+def _as_array(column):
+    """A column as an array, in which large whole numbers stay apart beside missing ones."""
+    nullable = not isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu"
+    return np.asarray(column.astype(object) if nullable else column)
+
+
 def _missing(values):
     """Which values are None or not a number."""
     if values.dtype.kind == "f":
@@ -363,6 +369,9 @@ def _comparable(values, name):
     """Labels as an array that can be sorted: numbers or text."""
     if values.dtype.kind != "O":
         return values
+    if all(isinstance(value, Integral) for value in values):  # floats merge large ones
+        whole = np.array([int(value) for value in values])
+        return whole.astype(float) if whole.dtype.kind == "O" else whole
     text = {isinstance(value, str) for value in values}
     if text <= {True}:
         return values.astype(str)
@@ -384,5 +393,6 @@ def _shown(label):
 
 def _code_of(label):
     """A negative number for a group that was not seen in `fit`."""
-    text = repr(float(label)) if isinstance(label, int | float) else repr(label)
+    whole = isinstance(label, int) or (isinstance(label, float) and label.is_integer())
+    text = repr(int(label) if whole else label)
     return -1.0 - zlib.crc32(text.encode())

@@ -9,6 +9,7 @@ from copy import copy
 from functools import wraps
 from inspect import Parameter, signature
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import shards
@@ -89,6 +90,7 @@ class LinearPredictions(PredictsOutcomes):
             )
         twin = copy(self)
         twin._offset = check_offset(offset, X.shape[0] if hasattr(X, "shape") else len(X))
+        self._check_offset(np.any(twin._offset))
         return twin
 
     def _with_effects(self, X, effects):

@@ -48,7 +48,12 @@ def build_target(model, X, y, sample_weight, offset, stream):
         raise ValueError(f"X must have two dimensions, rows and columns; it has {head.ndim}.")
     check_features(model, head, reset=True)
     column = model._offset_column(offset)
-    read = _Reader(model.n_features_in_, column, None if is_classifier(model) else model._outcome)
+    read = _Reader(
+        model.n_features_in_,
+        column,
+        None if is_classifier(model) else model._outcome,
+        getattr(model, "feature_names_in_", None),
+    )
     blocks = shards.bind(X, y=y, sample_weight=sample_weight, offset=offset)
 
     surveys = blocks.map(_surveyed, read, type(model)._survey)
@@ -108,11 +113,14 @@ class _Reader:
         Among these; it is not a feature.
     outcome : Outcome or None
         None for classes.
+    names : array of str, or None
+        Of the columns of X.
     """
 
     n_columns: int
     offset_column: int | None
     outcome: Any
+    names: Any = None
 
     def __call__(self, block, check=False):
         X, y = self._table(block["X"], check), column_or_1d(block["y"])
@@ -129,6 +137,9 @@ class _Reader:
         return drop_weightless(X, y, weights, offset)
 
     def _table(self, X, check):
+        names = list(getattr(X, "columns", ()))
+        if names and self.names is not None and names != list(self.names):
+            raise ValueError(f"X has the columns {names}, and {list(self.names)} in the first one.")
         with about("X"):
             X = check_array(
                 X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False

@@ -8,8 +8,10 @@ cloned, pickled and tuned, and ask for metadata, as estimators do.
 
 from dataclasses import dataclass
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics import mean_pinball_loss
+from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import UNUSED
 
 from ..predictive import predictive
@@ -72,6 +74,7 @@ class PredictiveScorer(BaseEstimator):
         ValueError
             If ``y`` or the weights do not fit.
         """
+        y = column_or_1d(y) if np.shape(y)[1:] == (1,) else y
         return self.score(predictive(estimator, X), y, sample_weight)
 
     def score(self, prediction, y, sample_weight):

@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax, logsumexp
 from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,6 +34,9 @@ from .base import _BayesianMLP
 # Standard normal nodes and their probabilities, for distances along a tangent.
 _NODES, _SHARES = np.polynomial.hermite_e.hermegauss(8)
 _SHARES = _SHARES / _SHARES.sum()
+# So dense that noise of a tenth of the tangent falls on several.
+_STEPS = np.linspace(-6.0, 6.0, 97)
+_LOG_SHARES = log_softmax(-0.5 * _STEPS**2)
 
 _ENOUGH = 200  # rows, to tell where there is how much noise
 
@@ -421,6 +425,21 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             heads = [head[..., chosen] for head in heads]
             heads[0] = heads[0] + moved * spread[..., chosen]
             yield rows, heads, None
+
+    def _log_scores(self, X, y):
+        if self._tangents is None or self._n_outputs == 1:
+            return super()._log_scores(X, y)
+        # Along a tangent all outcomes move together.
+        y, scores = self._observed_at(X, y), []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows, (location, *rest), spread, weights in self._row_spreads(X):
+                joint = -np.inf
+                for step, log_share in zip(_STEPS, _LOG_SHARES, strict=True):
+                    heads = [location + step * spread, *rest]
+                    moved = self._outcome.log_density_by_particle(heads, y[rows])
+                    joint = np.logaddexp(joint, log_share + moved)
+                scores.append(logsumexp(joint, axis=1, b=weights))
+        return without_overflow(scores)
 
     def _row_noises(self, X):
         if self._tangents is None:

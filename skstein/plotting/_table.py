@@ -36,9 +36,16 @@ class Table:
             raise ValueError(f"feature {self.names[j]!r} is not numeric: it has no values between.")
         return column.astype(float)
 
-    def typical(self):
-        """One row: means of numbers, the most frequent value of other columns."""
-        return Table(self.names, [[_typical(column)] for column in self.columns], self._make)
+    def typical(self, groups):
+        """One row: means of numbers, the most frequent value of others, and of those in ``groups``.
+
+        ``groups`` are names.
+        """
+        row = [
+            [_typical(column, name in groups)]
+            for name, column in zip(self.names, self.columns, strict=True)
+        ]
+        return Table(self.names, row, self._make)
 
     def replaced(self, j, value):
         """The rows, with another value in column j."""
@@ -47,8 +54,8 @@ class Table:
         return self._make(columns)
 
 
-def _typical(column):
-    if column.dtype.kind in "iuf":
+def _typical(column, is_label):
+    if column.dtype.kind in "iuf" and not is_label:
         return column.mean()
     values, counts = np.unique(column, return_counts=True)
     return values[counts.argmax()]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._validation import interval_ends
+from .._wrapped_estimators import inside
 from ..posterior import weighted_quantile
 from ..predictive import predictive
 from ._common import COLORS, GREY, check_one_outcome, new_axes
@@ -129,9 +130,11 @@ class PredictiveIntervalDisplay:
         table = table_of(X)
         name = table.position(feature)
         column = table.numeric(name)
-        grid = np.linspace(column.min(), column.max(), values) if np.ndim(values) == 0 else values
+        grid = values
+        if np.ndim(values) == 0:
+            grid = np.linspace(np.nanmin(column), np.nanmax(column), values)
         grid = np.asarray(grid, dtype=float)
-        rows = table.typical() if kind == "typical" else table
+        rows = table.typical(_groups(estimator, table)) if kind == "typical" else table
         ends = interval_ends(level)
         means, mean_intervals, intervals = [], [], []
         for value in grid:
@@ -222,6 +225,17 @@ class PredictiveIntervalDisplay:
         self.ax_.set_ylabel(self.ylabel)
         self.ax_.legend(frameon=False, fontsize="small")
         return self
+
+
+def _groups(estimator, table):
+    """The names in the table of the columns that hold groups."""
+    inner, names = inside(estimator)
+    effects = getattr(inner, "_effects", None)
+    if effects is None:
+        return []
+    names = list(table.names) if inner is estimator or names is None else list(names)
+    # Transformers in front put their own names before those of columns.
+    return [names[j] if inner is estimator else names[j].split("__")[-1] for j in effects.columns]
 
 
 def _averaged(prediction):

@@ -3,7 +3,9 @@
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
+from sklearn.utils import column_or_1d
 
+from .._class_labels import unknown_labels
 from ..predictive import predictive
 from ._common import COLORS, check_one_outcome, new_axes
 
@@ -77,11 +79,16 @@ class UncertaintyDisplay:
         outcome = prediction.outcome
         if y is not None and not outcome.has_classes:
             raise ValueError("y marks the wrongly predicted classes; leave it out for a regressor.")
+        if y is not None:
+            y = column_or_1d(y)
+            unknown = unknown_labels(y, estimator.classes_)
+            if len(unknown):
+                raise ValueError(f"y holds classes that were not seen in fit: {unknown.tolist()}.")
         display = cls(
             uncertainty.aleatoric,
             uncertainty.epistemic,
             unit=outcome.unit,
-            wrong=None if y is None else np.asarray(estimator.predict(X)) != np.asarray(y),
+            wrong=None if y is None else np.asarray(estimator.predict(X)) != y,
         )
         return display.plot(ax=ax, **kwargs)
 
