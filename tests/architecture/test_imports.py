@@ -180,6 +180,7 @@ ROWS = {
     "skstein._prediction_methods": (
         "sklearn.base",
         "sklearn.utils",
+        "skstein._class_labels",
         "skstein._row_blocks",
         "skstein._parallel",
         "skstein._random",
@@ -235,7 +236,13 @@ ROWS = {
         "skstein._validation",
     ),
     # What is inside of what scikit-learn wraps around an estimator, and what it says of rows.
-    "skstein._wrapped_estimators": ("sklearn.pipeline", "sklearn.utils", "skstein.posterior"),
+    "skstein._wrapped_estimators": (
+        "sklearn.frozen",
+        "sklearn.model_selection",
+        "sklearn.pipeline",
+        "sklearn.utils",
+        "skstein.posterior",
+    ),
     "skstein.inference_data": (
         "sklearn.utils",
         "skstein._containers",
@@ -251,6 +258,7 @@ ROWS = {
         "skstein.predictive",
     ),
     "skstein.plotting": (
+        "skstein._class_labels",
         "matplotlib",
         "sklearn.base",
         "sklearn.utils",
