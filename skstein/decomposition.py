@@ -81,7 +81,8 @@ class LatentDirichletAllocation(
         Topics predict well without them, but may be off by several posterior standard deviations
         where they overlap. Take 100 if intervals matter.
     n_snapshots : int, default=4
-        Draws of each particle that ``posterior_`` keeps, evenly spaced over the sweeps.
+        Draws of each particle that ``posterior_`` keeps, evenly spaced over the sweeps; at most
+        ``n_sweeps``.
     n_jobs : int, default=None
         Number of threads; the result does not depend on it.
     verbose : int, default=0

@@ -135,13 +135,13 @@ class RBF(_Radial):
         ``h``, in the units of the points. "dim": h^2 = d, right for points with unit covariance.
         "median": h^2 = median of the squared distances between the m points / (2 log(m + 1)), so
         that a point's neighbours weigh about as much as itself (Liu & Wang 2016); from at most
-        1000 evenly spaced points, and h^2 = d while no two points differ.
+        1000 evenly spaced points, and h^2 = d while that median is 0.
 
     Raises
     ------
     ValueError
-        From every method, if ``bandwidth`` is none of these; and if it is "median" where only
-        `fixed` can know the points.
+        From every method that needs it, if ``bandwidth`` is none of these; and if it is "median"
+        where only `fixed` can know the points.
 
     Examples
     --------
@@ -161,9 +161,10 @@ class RBF(_Radial):
     def fixed(self, points):
         dim = points.shape[1]
         if _is_rule(self.bandwidth, "median"):
-            points = points[:: max(1, -(-len(points) // 1000))]
-            squares = np.median(pdist(points, "sqeuclidean")) if len(points) > 1 else 0.0
-            h2 = squares / (2.0 * np.log(len(points) + 1.0)) if squares > 0.0 else float(dim)
+            m = len(points)
+            points = points[:: max(1, -(-m // 1000))]
+            squares = np.median(pdist(points, "sqeuclidean")) if m > 1 else 0.0
+            h2 = squares / (2.0 * np.log(m + 1.0)) if squares > 0.0 else float(dim)
         else:
             h2 = self._h2(dim)
         return RBF(bandwidth=float(np.sqrt(h2)))
@@ -197,7 +198,7 @@ class IMQ(_Radial):
     Raises
     ------
     ValueError
-        From every method, if a parameter is none of these.
+        From every method that needs it, if a parameter is none of these.
 
     Examples
     --------
@@ -212,7 +213,7 @@ class IMQ(_Radial):
         self.exponent = exponent
 
     def fixed(self, points):
-        return IMQ(length_scale=float(np.sqrt(self._l2(points.shape[1]))), exponent=self.exponent)
+        return IMQ(length_scale=float(np.sqrt(self._l2(points.shape[1]))), exponent=self._beta())
 
     def _l2(self, dim):
         return _scale("length_scale", self.length_scale, {"auto": 4.0 * dim}, '"auto"', 2)

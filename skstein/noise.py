@@ -22,6 +22,8 @@ _DF = Interval(Real, LEAST_DF, LARGEST, closed="right")
 class Noise(BaseEstimator):
     """Base class of noises: ``outcome(noise_prior)`` is the outcome with it."""
 
+    _parameter_constraints: dict = {}  # a subclass without any is not validated
+
     def outcome(self, noise_prior):
         """The outcome, given the prior of the squared scale of its noise."""
         raise NotImplementedError(f"{type(self).__name__} does not define outcome().")
@@ -36,8 +38,6 @@ class NormalNoise(Noise):
     >>> NormalNoise()
     NormalNoise()
     """
-
-    _parameter_constraints: dict = {}
 
     def outcome(self, noise_prior):
         return outcomes.Normal(noise_prior)
@@ -90,7 +90,7 @@ class HeteroscedasticNoise(NamedParameters, Noise):
     prior : str or prior instance, default="normal"
         Prior of the coefficients of the log standard deviation, on the scale of the standardised
         features: 1 multiplies the noise by 2.7 for each standard deviation of the feature. A name
-        has scale 0.5.
+        has scale 0.5. It is a prior of these coefficients alone: not a horseshoe.
     df : float, "estimate" or None, default=None
         None for normal noise; else the degrees of freedom of Student t noise, as in
         `StudentTNoise`, of which the predictor is the log scale.
@@ -121,6 +121,11 @@ class HeteroscedasticNoise(NamedParameters, Noise):
     def outcome(self, noise_prior):
         even = NormalNoise() if self.df is None else StudentTNoise(self.df)
         prior = self._named_parameters["prior"](self.prior)
+        if not prior.blockwise:
+            raise ValueError(
+                f"noise__prior={self.prior!r} is not a prior of these coefficients alone: use "
+                "another, such as Normal."
+            )
         return outcomes.Heteroscedastic(even.outcome(noise_prior), prior)
 
 

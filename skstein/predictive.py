@@ -47,7 +47,8 @@ def predictive(estimator, X, *, offset=None, effects=None):
     :class:`~sklearn.model_selection.FixedThresholdClassifier`,
     :class:`~sklearn.model_selection.TunedThresholdClassifierCV` and
     :class:`~sklearn.frozen.FrozenEstimator`, nested in any order. Another wrapper is added by
-    ``predictive.register(Wrapper)``, a decorator of a function of the same arguments.
+    ``predictive.register(Wrapper)``, a decorator of a function of the wrapper and X; ``offset`` and
+    ``effects`` reach the estimator inside by themselves.
 
     Parameters
     ----------

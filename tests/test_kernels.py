@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numba.core.caching import IndexDataCacheFile
 from numpy.testing import assert_allclose
+from scipy.spatial.distance import pdist
 
 from skstein._jit._compile import DISPATCHERS, compiled, frozen
 from skstein._jit.stein import rbf_linear_drift
@@ -190,3 +191,9 @@ def test_compiled_works_where_the_cache_cannot_be_saved(tmp_path, monkeypatch):
     DISPATCHERS.remove(routine)
     assert (routine(2.0), routine(2.0), routine(2)) == (4.0, 4.0, 4)
     assert len(saved) == 2
+
+
+def test_the_median_rule_counts_all_points(rng):
+    points = rng.normal(size=(3000, 1))
+    expected = np.median(pdist(points[::3], "sqeuclidean")) / (2.0 * np.log(3001.0))
+    assert_allclose(RBF(bandwidth="median").fixed(points).bandwidth ** 2, expected)

@@ -545,3 +545,9 @@ def test_a_posterior_of_two_modes(engine, level, share, seed):
         posterior = model.fit(x[:, None], y).posterior_
     found = posterior.weights @ (posterior["x0"] > level / 10)
     assert abs(found - share) < 0.06 or caught
+
+
+def test_noise_takes_no_horseshoe():
+    model = BayesianLinearRegression(noise=HeteroscedasticNoise(prior="horseshoe"))
+    with pytest.raises(ValueError, match="not a prior of these coefficients alone"):
+        model.fit(np.eye(5), np.arange(5.0))

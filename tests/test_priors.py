@@ -25,6 +25,7 @@ from skstein.priors import (
     InverseGamma,
     Laplace,
     Normal,
+    Prior,
     StudentT,
     resolve_prior,
 )
@@ -483,3 +484,33 @@ def test_a_half_student_t_leaves_some_noise():
     grid = np.linspace(-40.0, 0.0, 40_001)[:, None]
     exact_fit = prior.log_density(grid) - 10.0 * grid[:, 0]
     assert_allclose(grid[np.argmax(exact_fit), 0], np.log(4e-5 / 9.5), atol=0.01)
+
+
+class Cauchy(Prior):
+    """A prior of one's own, with no more than the five methods."""
+
+    def log_density(self, w):
+        return -np.log(np.pi * (1.0 + w**2)).sum(axis=1)
+
+    def score(self, w):
+        return -2.0 * w / (1.0 + w**2)
+
+    def precision(self, w):
+        return 2.0 / (1.0 + w**2)
+
+    def sample(self, rng, m, p):
+        return rng.standard_cauchy((m, p))
+
+    def expected_precision(self, squares):
+        return 2.0 / (1.0 + squares)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_prior_of_ones_own(rng):
+    X = rng.normal(size=(80, 2))
+    y = X[:, 0] + rng.logistic(size=80) > 0
+    coef = [
+        BayesianLogisticRegression("svgd", prior=prior, random_state=0).fit(X, y).coef_
+        for prior in (Cauchy(), StudentT(df=1.0))
+    ]
+    assert_allclose(coef[0], coef[1], rtol=1e-6)

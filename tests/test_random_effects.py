@@ -463,3 +463,26 @@ def test_large_numbers_of_groups_stay_apart(rng):
             model.fit(frame, y)
         assert len(model.random_effects_["site"].groups) == expected
         assert model.noise_variance_ < 0.1
+
+
+def test_groups_of_polars_frames(rng):
+    pl = pytest.importorskip("polars")
+    names = np.repeat(list("abcd"), 20)
+    x, y = rng.normal(size=80), rng.normal(size=4).repeat(20) + 0.1 * rng.normal(size=80)
+    model = BayesianLinearRegression("laplace", random_effects=["site"], random_state=0)
+    found = []
+    for frame in (pd.DataFrame({"x": x, "site": names}), pl.DataFrame({"x": x, "site": names})):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found.append(model.fit(frame, y).predict(frame))
+    assert_allclose(found[0], found[1])
+
+
+def test_effects_on_the_noise_are_shown(sites):
+    X, y = sites[:2]
+    options = {"noise": "heteroscedastic", "random_effects": ["site"], "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BayesianLinearRegression("laplace", **options).fit(X, np.asarray(y, dtype=float))
+    display = PosteriorIntervalDisplay.from_estimator(model, grouping="site")
+    assert list(display.groups) == ["mean", "log_sd"]

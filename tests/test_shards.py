@@ -297,3 +297,14 @@ def test_frames_with_other_columns_are_refused(rows):
         refused = r"X has the columns .*, and \['a', 'b', 'c'\] in the first one \(block 1\)"
         with pytest.raises(ValueError, match=refused):
             model.fit(Chunks([frame[:200], later]), Chunks([y[:200], y[200:]]))
+
+
+def test_chunks_of_polars_frames(rows):
+    pl = pytest.importorskip("polars")
+    X, signal, _ = rows
+    y = (signal > 0.1).astype(int)
+    model = BayesianLogisticRegression("laplace", random_state=0)
+    expected = model.fit(X, y).coef_
+    halves = [pl.DataFrame(part, schema=["a", "b", "c", "d"]) for part in (X[:200], X[200:])]
+    found = model.fit(Chunks(halves), Chunks([y[:200], y[200:]])).coef_
+    assert_allclose(found, expected, rtol=1e-9)

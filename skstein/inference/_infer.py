@@ -85,8 +85,9 @@ def infer(target, inference="mcmc", *, init=None, random_state=None, n_jobs=None
         "pmd" or "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     init : array-like of shape (m, dim) or ParticlePosterior, default=None
         Particles to start from, in the target's own coordinates. A posterior of the same target is
-        continued: "mcmc" continues its chains and adds to its points, "fwss" keeps the particles
-        and adds the missing ones, the others start from the particles.
+        continued: "mcmc" continues its chains, "fwss" keeps the particles and adds the missing
+        ones, the others start from the particles; "laplace" and Stein points without chains have no
+        use for them.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator, default=None
     n_jobs : int, default=None
         Workers, as in joblib; the result does not depend on it.

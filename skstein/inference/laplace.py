@@ -107,7 +107,9 @@ class LaplaceDraws(Engine):
                 "stretch": stretch,
                 "message": "importance weights from the Gaussian at the mode to the posterior "
                 f"{' and '.join(problems)}: the Gaussian is a poor approximation; use another "
-                "engine.",
+                "engine."
+                if problems
+                else "",
             },
             converged=not problems,
         )

@@ -65,7 +65,7 @@ class MCMC(Engine):
         Monte-Carlo error. More follow, as many as the error calls for, until all are met, or
         ``max_draws``. A warm start makes as many more, without a warm-up.
     max_draws : int, default=2400
-        Most draws of each chain in one run.
+        Most draws of each chain in one run; at least ``n_draws`` are made.
     n_warmup : int, default=100
         Iterations that adapt the step size and are thrown away.
     batch_size : int, default=None

@@ -311,7 +311,9 @@ class PMFVB(Engine):
         posterior.diagnostics = {
             **rule.diagnostics(),
             "elbo": approximate_elbo(rule.states, factors),
-            "message": f"after {iteration} iterations {' and '.join(problems)}; raise max_iter.",
+            "message": f"after {iteration} iterations {' and '.join(problems)}; raise max_iter."
+            if problems
+            else "",
         }
         return posterior
 

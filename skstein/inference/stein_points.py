@@ -55,8 +55,8 @@ class SteinPoints(Engine):
         to whose moments all points are moved at the end; the Gaussian start; or the Gaussian start
         and a Nelder-Mead search from the best of them, for a handful of coordinates.
     n_candidates : int, default=8
-        Candidates for each point; with "nelder-mead" also the most evaluations of its search, in
-        units of the dimension.
+        Candidates for each point, with "chain" a multiple of its four chains; with "nelder-mead"
+        also the most evaluations of its search, in units of the dimension.
     n_warmup : int, default=100
         Iterations before the first candidates of a chain.
     max_rhat : float, default=1.05
@@ -172,10 +172,11 @@ class SteinPoints(Engine):
                     f"the largest R-hat of the candidates' chains is above {self.max_rhat}"
                 )
         posterior.converged = not problems
-        posterior.diagnostics["message"] = (
-            f"{'; '.join(problems)}. Raise n_particles, n_candidates or n_warmup, and look for "
-            "separated modes."
-        )
+        if problems:
+            posterior.diagnostics["message"] = (
+                f"{'; '.join(problems)}. Raise n_particles, n_candidates or n_warmup, and look for "
+                "separated modes."
+            )
 
     def _chains(self, target, rng, init):
         start = target.sample_start(rng, _N_CHAINS)

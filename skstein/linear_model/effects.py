@@ -344,7 +344,12 @@ def _position(column, names, p):
 
 def _as_array(column):
     """A column as an array, in which large whole numbers stay apart beside missing ones."""
-    nullable = not isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu"
+    kind = getattr(column.dtype, "kind", None)
+    if kind is None:  # of polars
+        values = np.empty(len(column), dtype=object)
+        values[:] = column.to_list()
+        return values
+    nullable = not isinstance(column.dtype, np.dtype) and kind in ("i", "u")
     return np.asarray(column.astype(object) if nullable else column)
 
 

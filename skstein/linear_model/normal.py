@@ -54,7 +54,7 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         Signs of the coefficients that are known: all positive, or 1, -1 and 0 (either) for each
         feature, in their order or by name as in ``{"age": 1}``. The prior is cut off at 0.
     factorized : bool, default=False
-        Whether the noise variance, and the variances of the priors "adaptive-ridge" and
+        Whether the variance of normal noise, and those of the priors "adaptive-ridge" and
         "hierarchical-normal", are mean-field factors of their own, in closed form, with
         ``inference="pmfvb"``. The priors' variances are then part of the posterior. Otherwise they
         are integrated out and the noise variance is a coordinate like the others, which is the
@@ -71,8 +71,8 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         If positive, a line is printed for each tenth of the inference.
     warm_start : bool, default=False
         Whether `fit` goes on from the posterior of the previous call, on the same data: "mcmc"
-        continues its chains and adds to its points, "fwss" keeps the particles and adds those
-        missing to a larger ``n_particles``, the other engines start from the particles.
+        continues its chains, "fwss" keeps the particles and adds those missing to a larger
+        ``n_particles``, "laplace" starts anew, the other engines start from the particles.
     random_effects : list, dict or callable, default=None
         Columns of X that hold groups, text or numbers, by name or position, each with an effect of
         its own, drawn from one distribution: ``["county"]`` gives each county an intercept,
@@ -113,8 +113,8 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
     random_effects_ : dict of str to :class:`~sklearn.utils.Bunch`
         With ``random_effects``, for each of these: the ``groups``, and of their effects (rows) for
         each of the ``terms`` (columns) the posterior ``mean``, ``std`` and ``shrinkage`` (0: known,
-        1: nothing known), with an axis of classes between for more than two; ``sd`` and ``sd_std``
-        of the standard deviation of all groups' effects.
+        1: nothing known); ``sd`` and ``sd_std`` of the standard deviation of all groups' effects.
+        Heteroscedastic noise puts an axis of mean and log standard deviation between.
     inference_ : engine instance
         The engine that was run.
     n_iter_ : int

@@ -39,7 +39,7 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
         pandas Categorical, else the labels of ``y``, sorted.
     prior : str or prior instance, default="normal"
         Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
-        "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`.
+        "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`, but for ``as_prior()``.
     concentration : float, default=1.0
         Of the Dirichlet prior of the class probabilities at the means of the features (without
         ``standardize``, where features are 0), from which that of the cut points follows: 1 takes
@@ -70,8 +70,8 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
         If positive, a line is printed for each tenth of the inference.
     warm_start : bool, default=False
         Whether `fit` goes on from the posterior of the previous call, on the same data: "mcmc"
-        continues its chains and adds to its points, "fwss" keeps the particles and adds those
-        missing to a larger ``n_particles``, the other engines start from the particles.
+        continues its chains, "fwss" keeps the particles and adds those missing to a larger
+        ``n_particles``, "laplace" starts anew, the other engines start from the particles.
     random_effects : list, dict or callable, default=None
         Columns of X that hold groups, text or numbers, by name or position, each with an effect of
         its own, drawn from one distribution: ``["county"]`` gives each county an intercept,

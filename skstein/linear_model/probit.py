@@ -53,8 +53,8 @@ class BayesianProbitRegression(GeneralizedLinearClassifier):
         If positive, a line is printed for each tenth of the inference.
     warm_start : bool, default=False
         Whether `fit` goes on from the posterior of the previous call, on the same data: "mcmc"
-        continues its chains and adds to its points, "fwss" keeps the particles and adds those
-        missing to a larger ``n_particles``, the other engines start from the particles.
+        continues its chains, "fwss" keeps the particles and adds those missing to a larger
+        ``n_particles``, "laplace" starts anew, the other engines start from the particles.
     random_effects : list, dict or callable, default=None
         Columns of X that hold groups, text or numbers, by name or position, each with an effect of
         its own, drawn from one distribution: ``["county"]`` gives each county an intercept,

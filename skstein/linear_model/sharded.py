@@ -44,8 +44,8 @@ def build_target(model, X, y, sample_weight, offset, stream):
     model._effects = None
     model._note_order(shards.header(y) if shards.is_collection(y) else y, False)
     head = shards.header(X)
-    if head.ndim != 2:
-        raise ValueError(f"X must have two dimensions, rows and columns; it has {head.ndim}.")
+    if len(np.shape(head)) != 2:
+        raise ValueError(f"X must have rows and columns; it has {len(np.shape(head))} dimensions.")
     check_features(model, head, reset=True)
     column = model._offset_column(offset)
     read = _Reader(

@@ -119,7 +119,7 @@ class PosteriorIntervalDisplay:
         standardized : bool, default=None
             Whether to multiply each coefficient by the standard deviation of its feature in the
             training data, which makes them comparable. By default if the fit knows these, as linear
-            models with ``standardize=True`` do.
+            models with ``standardize=True`` do. Of no use with ``grouping``.
         grouping : str, default=None
             A key of ``random_effects_``; then ``names`` and ``top`` are of its groups.
         term : str, default="intercept"
@@ -236,18 +236,23 @@ def _effects(estimator, posterior, grouping, term):
     if not hasattr(estimator, "random_effects_"):
         raise ValueError(f"grouping={grouping!r} is for a fit with random_effects.")
     values, groups = estimator._effects.drawn(posterior.particles, grouping, term)
-    outputs = [str(c) for c in estimator.classes_] if values.shape[1] > 1 else None
+    outputs = _outputs(estimator, values.shape[1])
     unit = "" if term == "intercept" else f" per unit of {term}"
     return values, groups, outputs, f"effect of {grouping} ({estimator._outcome.predictor}{unit})"
+
+
+def _outputs(estimator, n_outputs):
+    """Names of the linear predictors; None of a single one."""
+    labels = estimator._outcome.predictor_names
+    if labels is None and n_outputs > 1:
+        labels = estimator.classes_
+    return None if labels is None else [str(label) for label in labels]
 
 
 def _coefficients(estimator, posterior, standardized):
     """Coefficients (m, n_outputs, n_features), names of the outputs, and a label."""
     _, values = estimator._unpack(posterior.particles)
-    labels = estimator._outcome.predictor_names
-    if labels is None and values.shape[1] > 1:
-        labels = estimator.classes_
-    outputs = None if labels is None else [str(label) for label in labels]
+    outputs = _outputs(estimator, values.shape[1])
     scale, unit = estimator._scaling.scale, "unit"
     if standardized and scale is None:
         raise ValueError(

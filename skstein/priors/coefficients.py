@@ -34,6 +34,7 @@ class Prior(BaseEstimator):
         coordinates of a model, and `Horseshoe` adds some: an estimator finds coordinates for them.
     """
 
+    _parameter_constraints: dict = {}  # a subclass without any is not validated
     precisions: str | None = None
     loc: Any = 0.0
     blockwise: bool = True

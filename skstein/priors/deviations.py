@@ -84,11 +84,12 @@ class NoisePrior(BaseEstimator):
 class DeviationPrior(BaseEstimator):
     """Base class of priors of the standard deviation of random effects.
 
-    A subclass writes the density of the ratio to its ``scale``, `_standard`, and the inverse of the
-    upper tail probability. The *normal score* of a standard deviation is the standard normal
-    quantile of its prior probability.
+    A subclass writes the density of the ratio to its ``scale``, `_standard`, the logarithm of its
+    upper tail probability, `_log_upper`, and the inverse of that, `_quantile`. The *normal score*
+    of a standard deviation is the standard normal quantile of its prior probability.
     """
 
+    _parameter_constraints: dict = {}  # a subclass without any is not validated
     scale: float
     _standard: Any
     _quantile: Any

@@ -258,9 +258,9 @@ class OnlineKSDThinner(BaseEstimator):
         """Compare the kept points with all of the stream, and warn where they differ.
 
         A gap of means above 0.3 standard deviations in some coordinate, or a ratio of standard
-        deviations that is outside 0.85-1.15 on average over coordinates, says that the kept points
-        have deserted a mode or shrunk, that the stream began with a burn-in, whose draws count in
-        its moments, or that the scores are wrong. `fit` ends with this check.
+        deviations that is outside 0.85-1.15 on average over coordinates or 0.7-1.3 in one, says
+        that the kept points have deserted a mode or shrunk, that the stream began with a burn-in,
+        whose draws count in its moments, or that the scores are wrong. `fit` ends with this check.
 
         Returns
         -------
