@@ -51,6 +51,8 @@ def neighbours(rows, weights, q):
     place : ndarray of shape (k,) or (n, k)
         That of the quantile between them, from 0 to 1.
     """
+    if np.min(weights) == 0.0:  # nothing is interpolated towards what does not count
+        rows, weights = rows[:, weights > 0.0], weights[weights > 0.0]
     return (_of_equal_weights if np.ptp(weights) == 0.0 else _of_uneven_weights)(rows, weights, q)
 
 

@@ -926,3 +926,29 @@ def test_outcomes_move_together_along_a_tangent(rng):
         expected.append(logsumexp(densities, b=weights))
     assert (spread**2 > np.exp(log_noise)).any()
     assert_allclose(reg.log_predictive(X_far, y_far), expected, atol=0.01)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"activation": "tanh"}, {"dtype": "float64"}, {"hidden_layer_sizes": (40, 4)}]
+)
+def test_a_stream_goes_on_with_the_same_networks(changed, rng):
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    reg = BayesianMLPRegressor((4,), n_networks=2, random_state=0)
+    reg.partial_fit(X, y).set_params(**changed)
+    with pytest.raises(ValueError, match="the same hidden_layer_sizes, activation and dtype"):
+        reg.partial_fit(X, y)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_noise_in_small_chunks_is_no_smaller(size, rng):
+    n = 400 * size
+    X = rng.normal(size=(n, 1))
+    y = 2.0 * X[:, 0] + rng.normal(size=n)
+    reg = BayesianMLPRegressor(
+        (4,), n_networks=3, standardize=False, learning_rate_init=0.01, random_state=0
+    )
+    found = []
+    for start in range(0, n, size):
+        reg.partial_fit(X[start : start + size], y[start : start + size])
+        found.append(np.exp(reg.posterior_["log_sigma2[0]"]).mean())
+    assert 0.6 < np.mean(found[-150:]) < 1.8

@@ -351,3 +351,11 @@ def test_defaults_are_equal_weights_and_numbered_names(rng):
     assert repr(posterior) == "ParticlePosterior(4 particles, 2 coordinates)"
     assert len(posterior) == 4
     assert posterior.history == {} and posterior.diagnostics == {} and posterior.converged
+
+
+def test_points_without_weight_do_not_count(rng):
+    near, far = rng.normal(size=(20, 1)), np.full((3, 1), 1e6)
+    weights = np.append(rng.random(20), np.zeros(3))
+    q = [0.0, 0.05, 0.5, 0.975, 1.0]
+    found = ParticlePosterior(np.vstack([near, far]), weights).quantile(q)
+    assert_allclose(found, ParticlePosterior(near, weights[:20]).quantile(q))

@@ -225,6 +225,11 @@ class _BayesianMLP(BayesianEstimator):
         networks = getattr(self, "_networks", None)
         if networks is None:
             networks = untrained(target, self.n_networks, as_generator(self.random_state))
+        elif self._network != target.network:
+            raise ValueError(
+                "partial_fit goes on with the same hidden_layer_sizes, activation and dtype as "
+                "before: set them back, or call fit to start again."
+            )
         with one_thread(), np.errstate(over="ignore", invalid="ignore"):
             kept, noise = epoch_of_stream(
                 target,

@@ -489,8 +489,8 @@ class MLPTarget(Target):
         rows = np.flatnonzero(count)
         errors = total[rows] / count[rows, None] - y[rows]
         weights = weights[rows].astype(float)
-        rate = self.noise_scale + 0.5 * weights @ np.square(errors)
-        return np.log(rate / (self.noise_shape + 0.5 * weights.sum()))
+        rate = self.prior_share * self.noise_scale + 0.5 * weights @ np.square(errors)
+        return np.log(rate / (self.prior_share * self.noise_shape + 0.5 * weights.sum()))
 
     def finite(self, theta):
         """Which networks are finite, and put out finite numbers, shape (m,)."""
