@@ -7,8 +7,9 @@ After Chen, Fox & Guestrin (2014), with what networks of a few thousand weights 
   when the metric is taken has no curvature, and throws the chain out when it wakes up;
 - velocities no larger than 4 standard deviations;
 - steps of a length of their own: where the mean square of a chain's velocities, 1 in equilibrium,
-  is above :math:`1 + 4 \sqrt{2 / d}`, its steps become shorter and the velocities are drawn again.
-  The states of such a time are no draws;
+  is above :math:`1 + 4 \sqrt{2 / d}`, the velocities are drawn again, and its steps become shorter
+  unless the log density has risen by that heat: a chain that falls towards the mode is hot at any
+  step. The states of such a time are no draws;
 - the noise that a minibatch brings, measured by its errors, is taken off that of the dynamics. It
   heats stiff directions all the same, by :math:`\varepsilon (n / B - 1) / (2 \gamma)`, and the
   friction :math:`\gamma` is as large as that asks for. On all rows it is small: directions in which
@@ -44,8 +45,8 @@ from .._warnings import warn
 from .base import Sampler
 
 _LEAST_BATCH, _LARGEST_RATIO = 1000, 50
-# Velocities of too long a step are hot: the mean of their squares, 1 in equilibrium, leaves what
-# chance allows. Steps go down fast, and up slowly.
+# Velocities of too long a step are hot: their squares leave what chance and a rise of the density
+# explain. Steps go down fast, and up slowly.
 _CHANCE, _DOWN, _UP = 4.0, 0.7, 1.02
 _SETTLED = 100  # steps without a hot one
 # What a minibatch of many rows heats are a few directions, which the mean does not tell.
@@ -109,8 +110,8 @@ class SGHMC(Sampler):
     ----------
     step_size : float, default=0.1
         The longest step, in units of the metric. A chain takes shorter ones where its velocities
-        say that it is hotter than the posterior, and on a minibatch of n rows none above 0.03 for
-        which ``step * n / (2 * batch_size)`` is more than 0.3.
+        are hotter than the posterior, and than its way up the density explains. On a minibatch of n
+        rows it takes none above 0.03 for which ``step * n / (2 * batch_size)`` is more than 0.3.
     thinning : int, default=125
         Steps of a draw, 20 at least; where a minibatch makes steps shorter, more in proportion.
     friction : float, default=0.1
@@ -216,6 +217,7 @@ class SGHMC(Sampler):
                 chain.n_gibbs += 1
                 chain.until = max(_LEAST_STEPS, target.n_rows // batch_size)
             count = min(n_steps, chain.until)
+            before = theta
             theta, velocity = target.hamiltonian_steps(
                 theta,
                 chain.velocity,
@@ -237,8 +239,10 @@ class SGHMC(Sampler):
             chain.theta, chain.velocity = theta, velocity
             chain.until -= count
             n_steps -= count
-            if np.mean(np.square(velocity)) > 1.0 + _CHANCE * np.sqrt(2.0 / len(velocity)):
-                chain.step *= _DOWN
+            heat = 0.5 * (np.sum(np.square(velocity)) - len(velocity))
+            if heat > _CHANCE * np.sqrt(0.5 * len(velocity)):
+                if np.diff(target.log_density(np.stack([before, theta]))) < heat:
+                    chain.step *= _DOWN
                 chain.velocity = chain.rng.standard_normal(len(velocity))
                 chain.unsettled = _SETTLED
             else:

@@ -119,6 +119,19 @@ def test_chains_that_run_hot_take_shorter_steps(adapts, rng, monkeypatch):
     assert chains.step_size < 0.1 if adapts else chains.step_size == sampler.step_size
 
 
+@pytest.mark.parametrize("off", [10.0, 300.0])
+def test_chains_that_fall_keep_their_steps(off, rng):
+    """Heat of a start that many posterior standard deviations away is no error of the steps."""
+    X = rng.normal(size=(80, 3))
+    target = MLPTarget(
+        X, X @ [1.0, -0.5, 0.0], sample_weight=np.full(80, 100.0), hidden_layer_sizes=()
+    )
+    start = np.r_[1.0, -0.5, 0.0, 0.0, np.log(0.5)] + np.r_[np.full(4, off * 0.008), 0.0]
+    chains = SGHMC().warm_up(target, 5, start[None], rng)
+    assert chains.step_size == 0.1
+    assert_allclose(chains.each[0].theta[:4], [1.0, -0.5, 0.0, 0.0], atol=0.04)
+
+
 class Recording:
     """A network that does not move, and notes what steps it was asked for."""
 
@@ -164,6 +177,9 @@ class HotOnce(Recording):
 
     def score(self, theta):
         return 0.0 * theta
+
+    def log_density(self, theta):
+        return np.zeros(len(theta))
 
 
 def test_a_hot_time_is_not_drawn(rng):
