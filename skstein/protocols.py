@@ -229,11 +229,14 @@ class TrainableNetwork(Protocol):
     def scales(self, theta: Array, precision: Array, rng: np.random.Generator) -> Array:
         """Standard deviation that each weight of a network would have on its own, (n_weights,)."""
 
+    def metric(self, theta: Array, precision: Array, rng: np.random.Generator) -> Any:
+        """Covariance that the weights of a network are thought to have, for `hamiltonian_steps`."""
+
     def resample(self, theta: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """A network with noise variances drawn given its weights; precisions of the weights."""
 
     def hamiltonian_steps(
-        self, theta, velocity, scale, precision, step_size, friction, batch_size, n_steps, rng
+        self, theta, velocity, metric, precision, step_size, friction, batch_size, n_steps, rng
     ) -> tuple[Array, Array]:
         """Move the weights of one network; it and its velocity."""
 

@@ -19,6 +19,7 @@ from skstein.priors import (
     Normal,
     StudentT,
 )
+from skstein.targets import mlp
 from skstein.targets._weight_priors import weight_prior
 from skstein.targets.mlp import MLPTarget
 from skstein.targets.null_space import null_space_tangent
@@ -165,10 +166,10 @@ def test_float32_agrees_with_float64(likelihood, seed):
 
 
 def curvature(target, theta):
-    """Diagonal of the Gauss-Newton matrix J' H J summed over rows, with J by differences."""
+    """The Gauss-Newton matrix J' H J summed over rows, with J by differences."""
     X, _, weights = target.data
     outputs = target.network.outputs(theta[None], X)[0]
-    result = np.zeros(target.n_weights)
+    result = np.zeros((target.n_weights, target.n_weights))
     for i in range(len(X)):
         jacobian = np.stack(
             [
@@ -183,7 +184,7 @@ def curvature(target, theta):
         else:
             p = expit(outputs[i]) if target.n_outputs == 1 else softmax(outputs[i])
             inner = np.diag(p) - np.outer(p, p)
-        result += weights[i] * np.einsum("kp,kl,lp->p", jacobian, inner, jacobian)
+        result += weights[i] * np.einsum("kp,kl,lq->pq", jacobian, inner, jacobian)
     return result
 
 
@@ -195,14 +196,31 @@ def test_curvature_is_that_of_the_gauss_newton_matrix(likelihood, hidden, rng):
     theta = 0.5 * rng.normal(size=target.dim)
     noise = np.exp(-theta[target.n_weights :]) if target.n_noise else np.ones(target.n_outputs)
     weights, rows = theta[: target.n_weights], np.arange(9)
-    draws = np.stack(
-        [
-            gauss_newton(weights, target.data, rows, target._compiled, noise, rng)
+    expected = curvature(target, theta)
+    for largest in (0, 1000):
+        draws = [
+            gauss_newton(weights, target.data, rows, target._compiled, noise, rng, largest)
             for _ in range(2000)
         ]
-    )
-    error = draws.std(axis=0) / np.sqrt(len(draws)) + 1e-6
-    assert np.all(np.abs(draws.mean(axis=0) - curvature(target, theta)) < 6.0 * error)
+        for layer, (first, fan_in, fan_out) in zip(
+            zip(*draws, strict=True), target.network.layers, strict=True
+        ):
+            own = slice(first, first + (fan_in + 1) * fan_out)
+            truth = expected[own, own] if largest else np.diagonal(expected)[own]
+            error = np.std(layer, axis=0) / np.sqrt(len(layer)) + 1e-6
+            assert np.all(np.abs(np.mean(layer, axis=0) - truth) < 6.0 * error)
+
+
+def floored_diagonal(matrix, layers):
+    """No entry less than the mean of its row of weights, or of the biases of its layer."""
+    diagonal = np.diagonal(matrix).copy()
+    for first, rows, columns in layers:
+        end = first + rows * columns
+        of_row = diagonal[first:end].reshape(rows, columns)
+        np.maximum(of_row, of_row.mean(axis=1, keepdims=True), out=of_row)
+        biases = slice(end, end + (columns if rows > 1 else 1))
+        diagonal[biases] = np.maximum(diagonal[biases], diagonal[biases].mean())
+    return diagonal
 
 
 def test_scales_have_a_floor(rng):
@@ -210,17 +228,31 @@ def test_scales_have_a_floor(rng):
     target = make(rng, "binary", "relu", (4, 3))
     theta = 0.5 * rng.normal(size=target.dim)
     theta[12] = -100.0  # the first unit's bias
-    expected = curvature(target, theta)
-    assert expected[12] == 0.0
-    for first, rows, columns in [(0, 3, 4), (16, 4, 3), (31, 1, 3)]:
-        end = first + rows * columns
-        biases = slice(end, end + (columns if rows > 1 else 1))
-        matrix = expected[first:end].reshape(rows, columns)
-        np.maximum(matrix, matrix.mean(axis=1, keepdims=True), out=matrix)
-        expected[biases] = np.maximum(expected[biases], expected[biases].mean())
+    matrix = curvature(target, theta)
+    expected = floored_diagonal(matrix, [(0, 3, 4), (16, 4, 3), (31, 1, 3)])
+    assert matrix[12, 12] == 0.0
     precision = np.full(target.n_weights, 2.0)
     scales = target.scales(theta, precision, rng)
     assert_allclose(scales, 1.0 / np.sqrt(expected + 2.0), rtol=1e-5)
+
+
+def test_metric_is_the_inverse_of_the_curvature_of_each_layer(rng, monkeypatch):
+    """Of layers with too many weights, of its diagonal."""
+    monkeypatch.setattr(mlp, "_LARGEST_BLOCK", 15)
+    target = make(rng, "binary", "relu", (4, 3))
+    theta = 0.5 * rng.normal(size=target.dim)
+    matrix, precision = curvature(target, theta), rng.uniform(1.0, 3.0, target.n_weights)
+    diagonal = floored_diagonal(matrix, [(0, 3, 4), (16, 4, 3), (31, 1, 3)])
+    expected = np.diag(diagonal + precision)
+    for first, end in [(16, 31), (31, 35)]:
+        own = slice(first, end)
+        expected[own, own] = matrix[own, own] + np.diag(precision[own] + 0.1 * diagonal[own])
+    values, starts = target.metric(theta, precision, rng)
+    rows = np.split(values, np.cumsum(np.arange(target.n_weights) - starts + 1)[:-1])
+    factor = np.zeros_like(matrix)
+    for i, (start, row) in enumerate(zip(starts, rows, strict=True)):
+        factor[i, start : i + 1] = row
+    assert_allclose(factor.T @ factor, np.linalg.inv(expected), rtol=1e-5, atol=1e-8)
 
 
 def test_noise_is_drawn_from_its_conditional(rng):
@@ -350,9 +382,9 @@ def test_training_finds_the_ridge_solution(rng):
 
 @pytest.mark.parametrize(("batch_size", "friction"), [(40, 0.1), (40, 1.0), (20, 1.0)])
 def test_hamiltonian_steps_sample_the_posterior(batch_size, friction, rng):
-    """A linear model with known noise, whose posterior is normal."""
+    """A linear model with known noise and correlated features, whose posterior is normal."""
     n, p = 40, 3
-    X = rng.normal(size=(n, p))
+    X = rng.normal(size=(n, p)) + 2.0 * rng.normal(size=(n, 1))
     y = X @ [1.0, -2.0, 0.5] + rng.normal(size=n)
     target = MLPTarget(X, y, hidden_layer_sizes=(), prior=Normal(1.0), dtype=np.float64)
     precision = np.append(np.full(p, float(p)), 1.0)
@@ -360,11 +392,11 @@ def test_hamiltonian_steps_sample_the_posterior(batch_size, friction, rng):
     covariance = np.linalg.inv(design.T @ design + np.diag(precision))
     mean = covariance @ design.T @ y
     theta, velocity = np.append(mean, 0.0), rng.normal(size=p + 1)
-    scale = target.scales(theta, precision, rng)
+    metric = target.metric(theta, precision, rng)
     draws = []
     for _ in range(4000):
         theta, velocity = target.hamiltonian_steps(
-            theta, velocity, scale, precision, 0.05, friction, batch_size, 40, rng
+            theta, velocity, metric, precision, 0.05, friction, batch_size, 40, rng
         )
         draws.append(theta[:-1])
     draws = np.array(draws)

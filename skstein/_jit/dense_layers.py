@@ -16,6 +16,7 @@ from ._compile import REORDERED, compiled, part
 DF_UNIT = 15.0  # of the degrees of freedom beyond 2, so that their logarithm is about 0
 # Bounds of the log scale of a row's noise, beside that of the outcome.
 LOG_LEAST, LOG_MOST = math.log(1e-3), math.log(10.0)
+RELU, TANH, LOGISTIC, RELU_TANH = 0, 1, 2, 3
 BLOCK = 256  # rows that layers work on together
 GRADIENT, TRAINING, CHAIN, LOSS = 0, 1, 2, 3  # what passes are for
 _LARGEST_VELOCITY = 4.0  # standard deviations
@@ -37,27 +38,44 @@ _gemm = types.ExternalFunction(
 _SINGLE, _DOUBLE, _PLAIN, _TRANSPOSED = map(ord, "sdnt")
 
 
+def rectified(activation, width):
+    """How many units of a layer, the first ones, are rectified; the others are squashed."""
+    if activation == RELU:
+        return width
+    return (width + 1) // 2 if activation == RELU_TANH else 0
+
+
+_rectified = part(rectified)
+
+
 @part
-def _tanh(values):
-    """Hyperbolic tangents in place; in float32 to 2e-7 by a rational function (that of Eigen)."""
+def _tanh(values, first):
+    """Hyperbolic tangents in place, from the column ``first`` on.
+
+    In float32 to 2e-7 by a rational function (that of Eigen), of all columns: a loop over some of
+    them would not use vector instructions.
+    """
+    n, width = values.shape
     if values.itemsize > 4:
-        for k in range(values.shape[0]):
-            values[k] = math.tanh(values[k])
+        for i in range(n):
+            for k in range(first, width):
+                values[i, k] = math.tanh(values[i, k])
         return
     number = values.dtype.type
     most = number(7.905311)
-    for k in range(values.shape[0]):
-        x = values[k]
-        x = most if x > most else x
-        x = -most if x < -most else x
-        s = x * x
-        p = number(-2.76076848e-16) * s + number(2.00018790e-13)
-        p = (p * s - number(8.60467152e-11)) * s + number(5.12229710e-08)
-        p = (p * s + number(1.48572236e-05)) * s + number(6.37261928e-04)
-        p = p * s + number(4.89352456e-03)
-        q = number(1.19825839e-06) * s + number(1.18534706e-04)
-        q = (q * s + number(2.26843463e-03)) * s + number(4.89352519e-03)
-        values[k] = x * p / q
+    for i in range(n):
+        for k in range(width):
+            given = values[i, k]
+            x = most if given > most else given
+            x = -most if x < -most else x
+            s = x * x
+            p = number(-2.76076848e-16) * s + number(2.00018790e-13)
+            p = (p * s - number(8.60467152e-11)) * s + number(5.12229710e-08)
+            p = (p * s + number(1.48572236e-05)) * s + number(6.37261928e-04)
+            p = p * s + number(4.89352456e-03)
+            q = number(1.19825839e-06) * s + number(1.18534706e-04)
+            q = (q * s + number(2.26843463e-03)) * s + number(4.89352519e-03)
+            values[i, k] = given if k < first else x * p / q
 
 
 @part
@@ -65,20 +83,21 @@ def _activate(result, bias, activation):
     """Add the biases of a layer and apply its activation, -1 for none, in place."""
     zero = result.dtype.type(0.0)
     half = result.dtype.type(0.5)
-    n, fan_out = result.shape
+    n, width = result.shape
+    first = _rectified(activation, width)
     # The logistic function is a hyperbolic tangent, moved and scaled.
-    scale = half if activation == 2 else result.dtype.type(1.0)
+    scale = half if activation == LOGISTIC else result.dtype.type(1.0)
     for i in range(n):
-        for k in range(fan_out):
+        for k in range(width):
             value = scale * (result[i, k] + bias[k])
             # A comparison the other way round would turn NaN into zero.
-            result[i, k] = zero if activation == 0 and value < zero else value
-    if activation >= 1:
-        flat = result.reshape(n * fan_out)
-        _tanh(flat)
-        if activation == 2:
-            for k in range(n * fan_out):
-                flat[k] = half + half * flat[k]
+            result[i, k] = zero if k < first and value < zero else value
+    if activation >= 0 and first < width:
+        _tanh(result, first)
+        if activation == LOGISTIC:
+            for i in range(n):
+                for k in range(width):
+                    result[i, k] = half + half * result[i, k]
 
 
 @part
@@ -86,15 +105,20 @@ def _through(inputs, activation, below):
     """Multiply derivatives by those of the activation, whose values are ``inputs``."""
     zero = below.dtype.type(0.0)
     one = below.dtype.type(1.0)
-    if activation == 0:
-        for j in range(below.shape[0]):
-            below[j] = zero if inputs[j] <= zero else below[j]
-    elif activation == 1:
-        for j in range(below.shape[0]):
-            below[j] *= one - inputs[j] * inputs[j]
-    else:
-        for j in range(below.shape[0]):
-            below[j] *= inputs[j] * (one - inputs[j])
+    n, width = below.shape
+    first = _rectified(activation, width)
+    if activation == LOGISTIC:
+        for i in range(n):
+            for k in range(width):
+                below[i, k] *= inputs[i, k] * (one - inputs[i, k])
+        return
+    for i in range(n):
+        for k in range(width):
+            value = inputs[i, k]
+            slope = one - value * value
+            if k < first:
+                slope = zero if value <= zero else one
+            below[i, k] *= slope
 
 
 @part
@@ -144,14 +168,15 @@ def _bound(log_scale, log_size, slope):
     below, above = log_scale.dtype.type(-LOG_LEAST), log_scale.dtype.type(LOG_MOST)
     one = log_scale.dtype.type(1.0)
     for k in range(log_scale.shape[1]):
-        bent = slope[:, k]
+        bent = slope[:, k : k + 1]
         for i in range(bent.shape[0]):
             off = log_scale[i, k] - log_size
-            bent[i] = off / (above if off > 0.0 else below)
-        _tanh(bent)
+            bent[i, 0] = off / (above if off > 0.0 else below)
+        _tanh(bent, 0)
         for i in range(bent.shape[0]):
-            log_scale[i, k] = log_size + (above if bent[i] > 0.0 else below) * bent[i]
-            bent[i] = one - bent[i] * bent[i]
+            b = bent[i, 0]
+            log_scale[i, k] = log_size + (above if b > 0.0 else below) * b
+            bent[i, 0] = one - b * b
 
 
 @part
@@ -292,24 +317,6 @@ def _gather(X, rows, units):
 
 
 @part
-def _kick(weights, velocity, scale, gradient, precision, step, keep, factor, spread, most, seed):
-    for p in range(weights.shape[0]):
-        force = factor * gradient[p] + precision[p] * weights[p]
-        v = velocity[p] - step * scale[p] * force
-        v = most if v > most else v
-        velocity[p] = -most if v < -most else v
-    _fill(gradient, seed)
-    half = step * weights.dtype.type(0.5)
-    for p in range(weights.shape[0]):
-        before = velocity[p]
-        v = keep * before + spread * gradient[p]
-        v = most if v > most else v
-        v = -most if v < -most else v
-        velocity[p] = v
-        weights[p] += half * scale[p] * (before + v)
-
-
-@part
 def _next(seed):
     """64 random bits (splitmix64)."""
     seed[0] += _GOLDEN
@@ -320,18 +327,43 @@ def _next(seed):
 
 
 @part
-def _fill(noise, seed):
-    """Numbers of mean 0 and variance 1 that are normal as soon as a few are added.
+def _noise(seed):
+    """A number of mean 0 and variance 1; a few added up are normal.
 
-    Each is the sum of eight random bytes. Steps of Langevin dynamics ask for no more, and normal
-    numbers take as long as a quarter of a pass.
+    It is the sum of eight random bytes. Steps of Langevin dynamics ask for no more, and a normal
+    number takes several times as long.
     """
-    one = noise.dtype.type(1.0 / _SD_OF_BYTES)
-    mean = noise.dtype.type(_MEAN_OF_BYTES)
-    for p in range(noise.shape[0]):
-        z = _next(seed)
-        pairs = (z & _EVEN_BYTES) + ((z >> _8) & _EVEN_BYTES)
-        noise[p] = (noise.dtype.type((pairs * _TO_THE_TOP) >> _48) - mean) * one
+    z = _next(seed)
+    pairs = (z & _EVEN_BYTES) + ((z >> _8) & _EVEN_BYTES)
+    return (((pairs * _TO_THE_TOP) >> _48) - _MEAN_OF_BYTES) / _SD_OF_BYTES
+
+
+@part
+def _kick(
+    weights, velocity, metric, starts, gradient, precision, step, keep, factor, spread, most, seed
+):
+    for p in range(weights.shape[0]):
+        gradient[p] = factor * gradient[p] + precision[p] * weights[p]
+    half = step * weights.dtype.type(0.5)
+    end = 0
+    for p in range(weights.shape[0]):
+        before = gradient[starts[p] : p + 1]
+        moved = weights[starts[p] : p + 1]
+        row = metric[end : end + before.shape[0]]
+        end += before.shape[0]
+        force = weights.dtype.type(0.0)
+        for q in range(row.shape[0]):
+            force += row[q] * before[q]
+        v = velocity[p] - step * force
+        v = most if v > most else v
+        v = -most if v < -most else v
+        u = keep * v + spread * weights.dtype.type(_noise(seed))
+        u = most if u > most else u
+        u = -most if u < -most else u
+        velocity[p] = u
+        way = half * (v + u)
+        for q in range(row.shape[0]):
+            moved[q] += row[q] * way
 
 
 @part
@@ -348,8 +380,8 @@ def _shuffle(order, count, seed):
 @compiled(fastmath=REORDERED)
 def passes(
     purpose, weights, first, second, gradient, X, Y, row_weights, order, batch_size, n_epochs,
-    sizes, activation, likelihood, scaled, noise, precision, losses, met, done, step_size, friction,
-    n_steps, noise_shape, noise_scale, numbers, units, deltas, seed,
+    sizes, activation, likelihood, scaled, noise, precision, losses, met, done, starts, step_size,
+    friction, n_steps, noise_shape, noise_scale, numbers, units, deltas, seed,
 ):  # fmt: skip
     dtype = weights.dtype.type
     n = order.shape[0]
@@ -448,7 +480,10 @@ def passes(
                             one, at_weights + p * size, a if last else b, at_delta, b,
                             zero, at_deltas + below * size, a,
                         )  # fmt: skip
-                        _through(units[below:unit], activation, deltas[below:unit])
+                        _through(
+                            units[below:unit].reshape(m, a), activation,
+                            deltas[below:unit].reshape(m, a),
+                        )  # fmt: skip
                     unit = below
             if purpose == TRAINING:
                 done[0] += 1
@@ -471,7 +506,7 @@ def passes(
                 keep = math.exp(-friction * step_size)
                 variance = 1.0 - keep**2 - step_size**2 * (ratio - 1.0) * share
                 _kick(
-                    weights, first, second, gradient, precision, dtype(step_size),
+                    weights, first, second, starts, gradient, precision, dtype(step_size),
                     dtype(keep), dtype(ratio), dtype(math.sqrt(max(0.0, variance))),
                     dtype(_LARGEST_VELOCITY), seed,
                 )  # fmt: skip

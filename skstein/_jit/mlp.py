@@ -15,9 +15,14 @@ from itertools import pairwise
 import numpy as np
 
 from . import dense_layers
-from .dense_layers import DF_UNIT, LOG_LEAST, LOG_MOST
+from .dense_layers import DF_UNIT, LOG_LEAST, LOG_MOST, rectified
 
-ACTIVATIONS = {"relu": 0, "tanh": 1, "logistic": 2}
+ACTIVATIONS = {
+    "relu": dense_layers.RELU,
+    "tanh": dense_layers.TANH,
+    "logistic": dense_layers.LOGISTIC,
+    "relu-tanh": dense_layers.RELU_TANH,
+}
 LIKELIHOODS = {"normal": 0, "binary": 1, "softmax": 2, "location-scale": 3}
 
 
@@ -119,12 +124,7 @@ def _forward(layers, x, activation):
         x = x * matrix if matrix.shape[-2] == 1 else x @ matrix
         x += bias
         if len(values) < len(layers):
-            if activation == ACTIVATIONS["relu"]:
-                np.maximum(x, 0.0, out=x)
-            elif activation == ACTIVATIONS["tanh"]:
-                np.tanh(x, out=x)
-            else:
-                x = 0.5 + 0.5 * np.tanh(0.5 * x)
+            activate(x, activation)
         values.append(x)
     return values
 
@@ -179,12 +179,14 @@ def loss(weights, data, rows, network):
 
 def _passes(
     purpose, weights, first, second, gradient, data, order, batch_size, n_epochs, network, noise,
-    precision, step_size=0.0, friction=0.0, n_steps=1, prior=(0.0, 0.0), done=None, rng=None,
+    precision, step_size=0.0, friction=0.0, n_steps=1, prior=(0.0, 0.0), done=None, starts=None,
+    rng=None,
 ):  # fmt: skip
     """Losses of the last epoch, and mean losses of all, of the one routine that is compiled."""
     sizes, activation, likelihood, scaled = _distinct(network)
     X, Y, row_weights = data
     done = np.zeros(1, dtype=np.int64) if done is None else done
+    starts = done if starts is None else starts
     seed = np.zeros(1, dtype=np.uint64)
     if rng is not None:
         seed[0] = rng.integers(2**64, dtype=np.uint64)
@@ -193,8 +195,8 @@ def _passes(
     losses, met = np.empty(len(noise)), np.empty(n_epochs)
     dense_layers.passes(
         purpose, weights, first, second, gradient, X, Y, row_weights, order, batch_size, n_epochs,
-        sizes, activation, likelihood, scaled, noise, precision, losses, met, done, step_size,
-        friction, n_steps, *prior, numbers, units[0], units[1], seed,
+        sizes, activation, likelihood, scaled, noise, precision, losses, met, done, starts,
+        step_size, friction, n_steps, *prior, numbers, units[0], units[1], seed,
     )  # fmt: skip
     return losses, met
 
@@ -244,7 +246,7 @@ def train(state, data, order, batch_size, n_epochs, network, learning_rate, n_st
     _, met = _passes(
         dense_layers.TRAINING, weights, first, second, np.empty_like(weights), data, order,
         batch_size, n_epochs, network, noise, precision, learning_rate, 0.0, n_steps, noise_prior,
-        done, rng,
+        done, rng=rng,
     )  # fmt: skip
     return met
 
@@ -256,9 +258,11 @@ def hamiltonian_steps(
 
     Parameters
     ----------
-    state : tuple (weights, velocity, scale)
-        ``scale`` is the standard deviation that a weight is thought to have, and the unit of its
-        velocity; weights and velocity are changed in place.
+    state : tuple (weights, velocity, metric, starts)
+        ``metric`` holds the rows of a lower triangular matrix K, one behind the other, from the
+        column in ``starts`` to the diagonal. The covariance of the weights is thought to be
+        ``K.T @ K``, and ``K.T @ velocity`` is their speed. Weights and velocity are changed in
+        place.
     data, network : tuples
         As in `loss_and_gradient`.
     order : array of int64
@@ -270,16 +274,16 @@ def hamiltonian_steps(
         Precision of each weight, and variance of the noise of each output.
     rng : numpy.random.Generator
     """
-    weights, velocity, scale = state
+    weights, velocity, metric, starts = state
     precision, noise = prior
     _passes(
-        dense_layers.CHAIN, weights, velocity, scale, np.empty_like(weights), data, order,
-        batch_size, n_steps, network, noise, precision, step_size, friction, rng=rng,
+        dense_layers.CHAIN, weights, velocity, metric, np.empty_like(weights), data, order,
+        batch_size, n_steps, network, noise, precision, step_size, friction, starts=starts, rng=rng,
     )  # fmt: skip
 
 
-def gauss_newton(weights, data, rows, network, precision, rng):
-    """Diagonal of the Gauss-Newton matrix of the loss of one network, summed over rows.
+def gauss_newton(weights, data, rows, network, precision, rng, largest=0):
+    """Blocks on the diagonal of the Gauss-Newton matrix of the loss of one network, for each layer.
 
     Several outputs would need a backward pass each. One pass of a random combination has the same
     mean: of outputs with random signs, or of the loss of a label drawn from the network.
@@ -289,38 +293,61 @@ def gauss_newton(weights, data, rows, network, precision, rng):
     weights, data, rows, network, precision
         As in `loss_and_gradient`.
     rng : numpy.random.Generator
+    largest : int, default=0
+        Weights of a layer of which there is a matrix; of larger layers there is its diagonal alone.
 
     Returns
     -------
-    diagonal : array of shape (n_weights,)
+    blocks : list of array of shape (k, k) or (k,)
+        Summed over rows; k is the number of weights of the layer, its biases included.
     """
     X, Y, row_weights = data
     sizes, activation, likelihood, *scaled = network
     weights, extra = np.split(aligned(weights, X.dtype), [n_weights(sizes)])
-    layers = _layers(weights, sizes)
-    diagonal = np.zeros(len(weights) + len(extra), X.dtype)
-    parts = _layers(diagonal[: len(weights)], sizes)
+    layers, blocks = _layers(weights, sizes), []
     *inputs, result = _forward(layers, X[rows], activation)
     slopes = _expected_slopes(result, likelihood, Y.shape[1], *scaled, extra, precision, rng)
     slopes = (slopes * np.sqrt(row_weights[rows])[:, None]).astype(X.dtype)
     for layer in range(len(layers) - 1, -1, -1):
-        x, (of_matrix, of_bias) = inputs[layer], parts[layer]
-        square = np.square(slopes)
-        of_matrix += np.square(x).T @ square
-        of_bias += square.sum(axis=0)
+        x, last = inputs[layer], layer == len(layers) - 1
+        outer, inner = (slopes, x) if last else (x, slopes)
+        if (x.shape[1] + 1) * slopes.shape[1] <= largest:
+            shape = len(x), outer.shape[1], inner.shape[1]
+            products = np.empty((len(x), shape[1] * shape[2] + slopes.shape[1]), X.dtype)
+            of_matrix, of_bias = np.split(products, [shape[1] * shape[2]], axis=1)
+            np.multiply(outer[:, :, None], inner[:, None, :], out=of_matrix.reshape(shape))
+            of_bias[:] = slopes
+            blocks.append(products.T @ products)
+        else:
+            matrix = np.square(outer).T @ np.square(inner)
+            blocks.append(np.append(matrix, np.square(slopes).sum(axis=0)))
         if layer > 0:
             slopes = slopes @ layers[layer][0].T
-            slopes *= _steepness(x, activation)
-    return diagonal
+            slopes *= steepness(x, activation)
+    return blocks[::-1]
 
 
-def _steepness(values, activation):
+def activate(values, activation):
+    """Apply an activation in place; the last axis is that of units."""
+    first = rectified(activation, values.shape[-1])
+    np.maximum(values[..., :first], 0.0, out=values[..., :first])
+    squashed = values[..., first:]
+    if activation == dense_layers.LOGISTIC:
+        squashed *= 0.5
+    np.tanh(squashed, out=squashed)
+    if activation == dense_layers.LOGISTIC:
+        squashed *= 0.5
+        squashed += 0.5
+
+
+def steepness(values, activation):
     """Derivative of the activation where it has these values."""
-    if activation == ACTIVATIONS["relu"]:
-        return values > 0.0
-    if activation == ACTIVATIONS["tanh"]:
-        return 1.0 - values**2
-    return values * (1.0 - values)
+    if activation == dense_layers.LOGISTIC:
+        return values * (1.0 - values)
+    first = rectified(activation, values.shape[-1])
+    slopes = 1.0 - values**2
+    slopes[..., :first] = values[..., :first] > 0.0
+    return slopes
 
 
 def _expected_slopes(result, likelihood, n_targets, df, log_size, extra, precision, rng):

@@ -84,7 +84,7 @@ class _BayesianMLP(BayesianEstimator):
     _parameter_constraints = {
         **BayesianEstimator._parameter_constraints,
         "hidden_layer_sizes": ["array-like", Interval(Integral, 0, None, closed="left")],
-        "activation": [StrOptions({"relu", "tanh", "logistic"})],
+        "activation": [StrOptions({"relu", "tanh", "relu-tanh", "logistic"})],
         "inference": [StrOptions({*NETWORK_ENGINES, *ENGINES}), HasMethods("run")],
         "subspace": [None, StrOptions({"curve"})],
         "n_networks": [Interval(Integral, 2, None, closed="left")],

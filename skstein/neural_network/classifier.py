@@ -128,7 +128,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     }
 
     _effort = (5_000, 15)
-    _chain_thinning = 25
+    _chain_thinning = 20
 
     _: KW_ONLY
     inference: Any = "auto"

@@ -185,8 +185,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     (3, 2)
     """
 
-    _effort = (20_000, 50)
-    _chain_thinning = 125
+    _effort = (10_000, 25)
+    _chain_thinning = "auto"
 
     _parameter_constraints = {
         **_BayesianMLP._parameter_constraints,
@@ -201,7 +201,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     _of_networks_alone = {"_tangents": None, "null_space_": 0.0}
 
     hidden_layer_sizes: Any = (16, 16, 16, 16)
+    activation: str = "relu-tanh"
     _: KW_ONLY
+    n_networks: int = 10
     inference: Any = "mcmc"
     prior: Any = "hierarchical-normal"
     noise: Any = "auto"

@@ -2,9 +2,12 @@ r"""Stochastic gradient Hamiltonian Monte Carlo, for one network at a time.
 
 After Chen, Fox & Guestrin (2014), with what networks of a few thousand weights were found to need:
 
-- a diagonal metric, :math:`C_p = (G_p + \tau_p)^{-1/2}`, from the Gauss-Newton matrix :math:`G` and
-  the prior precisions :math:`\tau`. It has a floor and is renewed on the way: a unit that is dead
-  when the metric is taken has no curvature, and throws the chain out when it wakes up;
+- a metric of curvature, :math:`K^T K = (H + \operatorname{diag}(\tau + 0.1\, h))^{-1}`, from the
+  blocks :math:`H` of the Gauss-Newton matrix that belong to a layer, the prior precisions
+  :math:`\tau` and the diagonal :math:`h` of H: in other units chains creep along the directions that
+  the data leave open. It is renewed on the way, and h has a floor: a unit that is dead when the
+  metric is taken has no curvature, and throws the chain out when it wakes up. Large layers have
+  :math:`\operatorname{diag}(h + \tau)^{-1}`;
 - velocities no larger than 4 standard deviations;
 - steps of a length of their own: where the mean square of a chain's velocities, 1 in equilibrium,
   is above :math:`1 + 4 \sqrt{2 / d}`, the velocities are drawn again, and its steps become shorter
@@ -22,10 +25,10 @@ A step of size :math:`\varepsilon` on a batch of B of n rows, with the gradient 
 log likelihood and friction :math:`\gamma`:
 
 .. math::
-   v' &= v - \varepsilon\, C \odot (\tfrac nB G + \tau \odot \theta), \\
+   v' &= v - \varepsilon\, K (\tfrac nB G + \tau \odot \theta), \\
    v &\leftarrow e^{-\gamma \varepsilon} v'
    + \sqrt{\max(0, 1 - e^{-2 \gamma \varepsilon} - \varepsilon^2 (\tfrac nB - 1) s)}\; \xi, \\
-   \theta &\leftarrow \theta + \tfrac 12 \varepsilon\, C \odot (v' + v),
+   \theta &\leftarrow \theta + \tfrac 12 \varepsilon\, K^T (v' + v),
 
 where s is the mean squared error of the batch over the noise variance, at most 1; 1 unless the
 noise is normal. So split, between two halves of the drift, friction and noise leave the weights of
@@ -50,9 +53,10 @@ _LEAST_BATCH, _LARGEST_RATIO = 1000, 50
 _CHANCE, _DOWN, _UP = 4.0, 0.7, 1.02
 _SETTLED = 100  # steps without a hot one
 # What a minibatch of many rows heats are a few directions, which the mean does not tell.
-_HEAT, _SMALL_STEP = 0.3, 0.03
+_HEAT, _SMALL_STEP = 0.5, 0.05
 _LEAST_STEPS = 20  # between Gibbs steps, and after a draw to see whether it was in a hot time
-_RENEWAL = 5  # Gibbs steps between two metrics
+_STEPS = 420  # of a draw, of 1000 rows
+_RENEWAL = 16  # Gibbs steps between two metrics
 
 
 @dataclass
@@ -65,14 +69,15 @@ class NetworkChain:
     velocity : ndarray of shape (n_weights,)
     step : float
     rng : numpy.random.Generator
-    scale, precision : ndarray of shape (n_weights,) or None
-        None before the first Gibbs step.
+    metric : tuple (rows, starts) or None
+        As `MLPTarget.metric` gives it; None before the first Gibbs step, like the next.
+    precision : ndarray of shape (n_weights,) or None
     until : int
         Steps to the next Gibbs step.
     unsettled : int
         Steps to take before what too long a step has done is forgotten.
-    n_gibbs : int
-        Gibbs steps done.
+    n_gibbs, renewal : int
+        Gibbs steps done, and before the next metric.
     alive : bool
         False for a chain that has left for infinity: it stays at its last state.
     """
@@ -81,11 +86,12 @@ class NetworkChain:
     velocity: np.ndarray
     step: float
     rng: np.random.Generator
-    scale: np.ndarray | None = None
+    metric: tuple | None = None
     precision: np.ndarray | None = None
     until: int = 0
     unsettled: int = 0
     n_gibbs: int = 0
+    renewal: int = 0
     alive: bool = True
 
 
@@ -108,12 +114,13 @@ class SGHMC(Sampler):
 
     Parameters
     ----------
-    step_size : float, default=0.1
+    step_size : float, default=0.2
         The longest step, in units of the metric. A chain takes shorter ones where its velocities
         are hotter than the posterior, and than its way up the density explains. On a minibatch of n
-        rows it takes none above 0.03 for which ``step * n / (2 * batch_size)`` is more than 0.3.
-    thinning : int, default=125
-        Steps of a draw, 20 at least; where a minibatch makes steps shorter, more in proportion.
+        rows it takes none above 0.05 for which ``step * n / (2 * batch_size)`` is more than 0.5.
+    thinning : int or "auto", default="auto"
+        Steps of a draw, 20 at least; "auto" is 420 for 1000 rows or more, and for n rows, if they
+        are fewer, in proportion to the root of n.
     friction : float, default=0.1
         The least: a step keeps a share ``exp(-friction * step_size)`` of the velocity. The smaller
         a minibatch, the more friction takes off the heat of its noise, up to 1.
@@ -138,17 +145,17 @@ class SGHMC(Sampler):
     (2, 10, 17)
     """
 
-    requires = ("hamiltonian_steps", "resample", "scales", "score")
+    requires = ("hamiltonian_steps", "metric", "resample", "score")
     global_moves = False  # each chain explores the mode it starts in
     _parameter_constraints = {
         "step_size": [Interval(Real, 0, None, closed="neither")],
-        "thinning": [Interval(Integral, 1, None, closed="left")],
+        "thinning": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "friction": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     }
 
-    step_size: float = 0.1
-    thinning: int = 125
+    step_size: float = 0.2
+    thinning: int | str = "auto"
     _: KW_ONLY
     friction: float = 0.1
     batch_size: int | str | None = "auto"
@@ -212,8 +219,9 @@ class SGHMC(Sampler):
             theta = chain.theta
             if chain.until == 0:
                 theta, chain.precision = target.resample(theta, chain.rng)
-                if chain.n_gibbs % _RENEWAL == 0:
-                    chain.scale = target.scales(theta, chain.precision, chain.rng)
+                if chain.n_gibbs >= chain.renewal:
+                    chain.metric = target.metric(theta, chain.precision, chain.rng)
+                    chain.renewal = chain.n_gibbs + _RENEWAL
                 chain.n_gibbs += 1
                 chain.until = max(_LEAST_STEPS, target.n_rows // batch_size)
             count = min(n_steps, chain.until)
@@ -221,7 +229,7 @@ class SGHMC(Sampler):
             theta, velocity = target.hamiltonian_steps(
                 theta,
                 chain.velocity,
-                chain.scale,
+                chain.metric,
                 chain.precision,
                 chain.step,
                 self._friction(chain.step, target.n_rows),
@@ -242,9 +250,10 @@ class SGHMC(Sampler):
             heat = 0.5 * (np.sum(np.square(velocity)) - len(velocity))
             if heat > _CHANCE * np.sqrt(0.5 * len(velocity)):
                 if np.diff(target.log_density(np.stack([before, theta]))) < heat:
+                    chain.theta = before
                     chain.step *= _DOWN
                 chain.velocity = chain.rng.standard_normal(len(velocity))
-                chain.unsettled = _SETTLED
+                chain.unsettled, chain.renewal = _SETTLED, chain.n_gibbs
             else:
                 chain.unsettled = max(0, chain.unsettled - count)
                 chain.step = min(self._longest_step(target.n_rows), _UP * chain.step)
@@ -265,7 +274,9 @@ class SGHMC(Sampler):
         return min(self.step_size, max(_SMALL_STEP, 2.0 * _HEAT * batch_size / n))
 
     def _n_steps(self, n):
-        return round(self.thinning * self.step_size / self._longest_step(n))
+        if self.thinning == "auto":
+            return round(_STEPS * min(1.0, n / _LEAST_BATCH) ** 0.5)
+        return self.thinning
 
     def _friction(self, step, n):
         heat = step * (n / self._resolve_batch_size(n) - 1.0) / (2.0 * _HEAT)

@@ -20,6 +20,7 @@ from itertools import groupby
 from operator import itemgetter
 
 import numpy as np
+from scipy.linalg import get_lapack_funcs
 
 from .. import _jit
 from .._row_blocks import row_blocks
@@ -29,7 +30,9 @@ from ._weight_priors import weight_prior
 from .base import Target
 from .network import Network, Training
 
-_METRIC_ROWS = 2000  # of which curvature is measured
+_METRIC_ROWS = 500  # of which curvature is measured
+_LARGEST_BLOCK = 600  # weights of a layer whose curvature is a matrix
+_DAMPING = 0.1
 _FIRST_ROWS = 100  # on which almost every network shows that it is alive
 
 
@@ -69,7 +72,7 @@ class MLPTarget(Target):
     sample_weight : ndarray of shape (n,), default=None
         A weight equals that many repetitions of a row.
     hidden_layer_sizes : sequence of int, default=(50,)
-    activation : {"relu", "tanh", "logistic"}, default="relu"
+    activation : {"relu", "tanh", "relu-tanh", "logistic"}, default="relu"
     prior : Normal, StudentT or HierarchicalNormal, default=None
         Of the scaled weights; ``HierarchicalNormal(rate=9.0)`` by default, whose precision for each
         group is bounded: the lowest tenth of its prior is left out. `AdaptiveRidge` is a Student t.
@@ -293,7 +296,7 @@ class MLPTarget(Target):
         theta = np.zeros((m, self.dim))
         last = len(self.network.layers) - 1
         for layer, (first, fan_in, fan_out) in enumerate(self.network.layers):
-            gain = 2.0 if layer < last and self.network.activation == "relu" else 1.0
+            gain = 1.0 + (layer < last) * self.network.share_rectified
             end = first + fan_in * fan_out
             theta[:, first:end] = rng.standard_normal((m, end - first)) * np.sqrt(gain / fan_in)
             if layer < last:
@@ -418,15 +421,51 @@ class MLPTarget(Target):
         From the diagonal of the Gauss-Newton matrix, in which no weight counts less than the mean
         of its row: a unit that is dead now has no curvature, and may wake up.
         """
+        _, diagonal = self._curvature(theta, rng)
+        return 1.0 / np.sqrt(diagonal + precision)
+
+    def metric(self, theta, precision, rng):
+        """What the covariance of the weights of one particle is thought to be, layer by layer.
+
+        The inverse of the Gauss-Newton matrix of a layer and of the prior precisions, with a tenth
+        of the diagonal in `scales`; of layers of more than 600 weights, of that diagonal.
+
+        Returns
+        -------
+        rows, starts : ndarray
+            As `hamiltonian_steps` takes them.
+        """
+        blocks, diagonal = self._curvature(theta, rng, _LARGEST_BLOCK)
+        rows, starts, first = [], np.arange(self.n_weights), 0
+        for block in blocks:
+            layer = slice(first, first + len(block))
+            if block.ndim == 1:
+                rows.append(1.0 / np.sqrt(diagonal[layer] + precision[layer]))
+            else:
+                block[np.diag_indices_from(block)] += precision[layer] + _DAMPING * diagonal[layer]
+                cholesky, inverse = get_lapack_funcs(("potrf", "trtri"), (block,))
+                factor, _ = cholesky(block.T, lower=True, overwrite_a=True)
+                factor, _ = inverse(factor, lower=True, overwrite_c=True)
+                rows.append(factor[np.tri(len(factor), dtype=bool)])
+                starts[layer] = first
+            first = layer.stop
+        rows.append(1.0 / np.sqrt(diagonal[first:] + precision[first:]))
+        return np.concatenate(rows).astype(self.dtype), starts
+
+    def _curvature(self, theta, rng, largest=0):
+        """Blocks of the Gauss-Newton matrix, and its diagonal."""
         rows, share = self._all, 1.0
         if self.n_rows > _METRIC_ROWS:
             rows = rng.choice(self.n_rows, _METRIC_ROWS, replace=False)
             share = self.n_rows / _METRIC_ROWS
         weights, noise_precision = theta[: self.n_weights], self._noise_precision(theta)
-        curvature = _jit.mlp.gauss_newton(
-            weights, self.data, rows, self._compiled, noise_precision, rng
-        )  # fmt: skip
-        curvature = share * curvature.astype(float)
+        blocks = _jit.mlp.gauss_newton(
+            weights, self.data, rows, self._compiled, noise_precision, rng, largest
+        )
+        for block in blocks:
+            block *= share
+        diagonal = [block if block.ndim == 1 else np.diagonal(block) for block in blocks]
+        curvature = np.concatenate([*diagonal, np.zeros(len(self._further))]).astype(float)
         last = len(self.network.layers) - 1
         for layer, (first, fan_in, fan_out) in enumerate(self.network.layers):
             end = first + fan_in * fan_out
@@ -438,24 +477,31 @@ class MLPTarget(Target):
                 np.maximum(of_kind, of_kind.mean(), out=of_kind)
         for j, name in enumerate(self._further, start=self.network.n_weights):
             curvature[j] = _CURVATURE[name] * self.total_weight
-        return 1.0 / np.sqrt(curvature + precision)
+        return blocks, curvature
 
     def hamiltonian_steps(
-        self, theta, velocity, scale, precision, step_size, friction, batch_size, n_steps, rng
+        self, theta, velocity, metric, precision, step_size, friction, batch_size, n_steps, rng
     ):
         """Move the weights of one particle, given its noise variances and precisions.
+
+        Parameters
+        ----------
+        metric : tuple (rows, starts)
+            The rows of a lower triangular matrix K, each from its first entry that is not zero, one
+            behind the other, and the columns of these entries. ``K.T @ K`` is the covariance that
+            the weights are thought to have.
 
         Returns
         -------
         theta : ndarray of shape (dim,)
         velocity : ndarray of shape (n_weights,)
-            In units of ``scale``.
+            ``K.T @ velocity`` is the speed of the weights.
         """  # fmt: skip
         weights = theta[: self.n_weights].astype(self.dtype)
         velocity = velocity.astype(self.dtype)
         noise = 1.0 / self._noise_precision(theta)
         _jit.mlp.hamiltonian_steps(
-            (weights, velocity, scale.astype(self.dtype)),
+            (weights, velocity, *metric),
             self.data,
             self._all.copy(),
             int(min(batch_size, self.n_rows)),

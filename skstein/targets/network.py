@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import expit
 
 from .. import _jit
 
@@ -22,7 +21,7 @@ class Network:
     ----------
     sizes : tuple of int
         Units of every layer, inputs and outputs included.
-    activation : {"relu", "tanh", "logistic"}
+    activation : {"relu", "tanh", "relu-tanh", "logistic"}
         Of the hidden layers.
     dtype : dtype
         In which networks are evaluated.
@@ -38,6 +37,11 @@ class Network:
     @property
     def n_weights(self):
         return _jit.mlp.n_weights(self.sizes)
+
+    @property
+    def share_rectified(self):
+        """Of the units of a layer."""
+        return _jit.mlp.rectified(_jit.mlp.ACTIVATIONS[self.activation], 2) / 2
 
     @property
     def layers(self):
@@ -70,21 +74,23 @@ class Network:
         """
         inputs, slopes = X.astype(self.dtype), None
         both = (self._layers_of(part.astype(self.dtype)) for part in (theta, directions))
-        layers = zip(*both, strict=True)
+        layers, activation = zip(*both, strict=True), _jit.mlp.ACTIVATIONS[self.activation]
         for layer, ((weights, bias), (way, way_of_bias)) in enumerate(layers):
             moved = inputs @ way + way_of_bias
             slopes = moved if slopes is None else slopes @ weights + moved
             inputs = inputs @ weights + bias
             if layer < len(self.sizes) - 2:
-                inputs = self._activated(inputs)
-                slopes *= self._steepness(inputs)
+                _jit.mlp.activate(inputs, activation)
+                slopes *= _jit.mlp.steepness(inputs, activation)
         return inputs.astype(float), slopes.astype(float)
 
     def jacobian(self, theta, X, output):
         """Derivatives of one output by the weights of one network, of shape (n, n_weights)."""
         inputs, layers = [X.astype(float)], self._layers_of(theta[None].astype(float))
+        activation = _jit.mlp.ACTIVATIONS[self.activation]
         for weights, bias in layers[:-1]:
-            inputs.append(self._activated(inputs[-1] @ weights[0] + bias[0]))
+            inputs.append(inputs[-1] @ weights[0] + bias[0])
+            _jit.mlp.activate(inputs[-1], activation)
         jacobian, slopes = np.empty((len(X), self.n_weights)), np.zeros((len(X), self.sizes[-1]))
         slopes[:, output] = 1.0
         for layer in range(len(layers) - 1, -1, -1):
@@ -97,7 +103,8 @@ class Network:
             np.multiply(rows[:, :, None], columns[:, None, :], out=products)
             jacobian[:, end : end + fan_out] = slopes
             if layer > 0:
-                slopes = slopes @ layers[layer][0][0].T * self._steepness(inputs[layer])
+                slopes = slopes @ layers[layer][0][0].T
+                slopes *= _jit.mlp.steepness(inputs[layer], activation)
         return jacobian
 
     def _layers_of(self, theta):
@@ -112,17 +119,6 @@ class Network:
                 weights = weights.reshape(-1, fan_in, fan_out)
             layers.append((weights, theta[:, None, end : end + fan_out]))
         return layers
-
-    def _activated(self, values):
-        if self.activation == "relu":
-            return np.maximum(values, 0.0)
-        return np.tanh(values) if self.activation == "tanh" else expit(values)
-
-    def _steepness(self, values):
-        """Derivative of the activation where it has these values."""
-        if self.activation == "relu":
-            return values > 0.0
-        return 1.0 - values**2 if self.activation == "tanh" else values * (1.0 - values)
 
     def heads(self, outcome, theta, outputs):
         """Heads of a numeric outcome, each with the axis of several outcomes behind.

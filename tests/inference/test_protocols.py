@@ -299,5 +299,5 @@ def test_what_a_sampler_requires_the_engine_requires(rng):
 
     with pytest.raises(ValueError, match="needs third_derivative, which the target"):
         infer(logistic(rng), KSDThinnedMCMC(sampler=Curved()))
-    with pytest.raises(ValueError, match="needs hamiltonian_steps and resample and scales"):
+    with pytest.raises(ValueError, match="needs hamiltonian_steps and metric and resample"):
         infer(logistic(rng), KSDThinnedMCMC(sampler=SGHMC()))
