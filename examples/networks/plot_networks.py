@@ -44,7 +44,7 @@ X_test, y_test = simulate(2000, rng)
 # The usual interval is the network's number plus or minus the spread of the residuals. But a
 # network fits the rows it has seen better than others, and its residuals do not say by how much.
 # Twenty networks from different starts disagree where they guess: their variance can be added.
-# :class:`~skstein.BayesianMLPRegressor` samples from there on, and holds two hundred networks in
+# :class:`~skstein.BayesianMLPRegressor` samples from there on, and holds a hundred networks in
 # the end, each with noise of its own.
 
 

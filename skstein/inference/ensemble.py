@@ -39,7 +39,7 @@ class Ensemble(Engine):
     n_particles : int, default=20
         Networks.
     max_iter : int or "auto", default="auto"
-        Epochs; "auto" is as many as make 20,000 steps, from 50 to 2000, or in a classifier as its
+        Epochs; "auto" is as many as make 20,000 steps, from 50 to 2000, or in an estimator as its
         own ``max_iter="auto"`` says.
     batch_size : int, "auto" or None, default="auto"
         Rows of a step: 32 below 3000 rows, else 100, for "auto"; all rows for None.

@@ -29,11 +29,12 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     ----------
     hidden_layer_sizes : array-like of int, default=(100,)
         Units of each hidden layer.
-    activation : {"relu", "tanh", "logistic"}, default="relu"
-        Of the hidden layers.
+    activation : {"relu", "tanh", "relu-tanh", "logistic"}, default="relu"
+        Of the hidden layers. "relu-tanh": half of a layer's units are rectified, the others
+        hyperbolic tangents.
     inference : str or engine instance, default="auto"
         What follows the training of the networks. "ensemble": nothing. "mcmc": a chain of
-        stochastic gradient Hamiltonian Monte Carlo from each network, 500 steps, which on a few
+        stochastic gradient Hamiltonian Monte Carlo from each network, 400 steps, which on a few
         hundred rows draw the posterior; "ksd-mcmc": thinned, if ``n_particles`` is less than draws.
         "auto": "mcmc" up to 1000 rows and in a subspace, else "ensemble". "pmfvb", "svgd" or
         "fwss": particles that go on from the networks by these engines. Or an engine, which is

@@ -55,8 +55,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     ----------
     hidden_layer_sizes : array-like of int, default=(16, 16, 16, 16)
         Units of each hidden layer.
-    activation : {"relu", "tanh", "logistic"}, default="relu"
-        Of the hidden layers.
+    activation : {"relu", "tanh", "relu-tanh", "logistic"}, default="relu-tanh"
+        Of the hidden layers. "relu-tanh": half of a layer's units are rectified, the others
+        hyperbolic tangents.
     inference : str or engine instance, default="mcmc"
         What follows the training of the networks. "ensemble": nothing; variances of normal noise
         are then those of rows that a network was not trained on, while other noise is that of the
@@ -71,7 +72,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         of a curve of good networks between them. There ``inference`` may be "mcmc", "ksd-mcmc",
         "pmfvb", "svgd", "fwss", "stein-points", "pmd", "laplace" or an engine, with the defaults
         that these have elsewhere, on all rows and in float64; `partial_fit` is refused.
-    n_networks : int, default=20
+    n_networks : int, default=10
         Networks that are trained.
     prior : str or prior instance, default="hierarchical-normal"
         Prior of the weights times the root of their layer's number of inputs; names have scale 3.
@@ -103,7 +104,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     learning_rate_init : float, default=0.01
         First step of Adam; it falls to zero along a cosine.
     max_iter : int or "auto", default="auto"
-        Epochs of training; "auto" is as many as make 20,000 steps, from 50 to 2000.
+        Epochs of training; "auto" is as many as make 10,000 steps, from 25 to 2000.
     early_stopping : bool, default=True
         Whether each network is that of its best epoch, by the likelihood of some rows that are held
         out for it alone, so that training does not follow the noise of a noisy outcome. The second

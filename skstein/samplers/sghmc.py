@@ -4,15 +4,16 @@ After Chen, Fox & Guestrin (2014), with what networks of a few thousand weights 
 
 - a metric of curvature, :math:`K^T K = (H + \operatorname{diag}(\tau + 0.1\, h))^{-1}`, from the
   blocks :math:`H` of the Gauss-Newton matrix that belong to a layer, the prior precisions
-  :math:`\tau` and the diagonal :math:`h` of H: in other units chains creep along the directions that
-  the data leave open. It is renewed on the way, and h has a floor: a unit that is dead when the
+  :math:`\tau` and the diagonal :math:`h` of H: in other units chains creep along the directions
+  that the data leave open. It is renewed on the way, and h has a floor: a unit that is dead when the
   metric is taken has no curvature, and throws the chain out when it wakes up. Large layers have
   :math:`\operatorname{diag}(h + \tau)^{-1}`;
 - velocities no larger than 4 standard deviations;
 - steps of a length of their own: where the mean square of a chain's velocities, 1 in equilibrium,
-  is above :math:`1 + 4 \sqrt{2 / d}`, the velocities are drawn again, and its steps become shorter
-  unless the log density has risen by that heat: a chain that falls towards the mode is hot at any
-  step. The states of such a time are no draws;
+  is above :math:`1 + 4 \sqrt{2 / d}`, the velocities are drawn again, the chain goes back to the
+  last Gibbs step, and its steps become shorter; but not if the log density has risen by that heat,
+  since a chain that falls towards the mode is hot at any step. The states of such a time are not
+  drawn;
 - the noise that a minibatch brings, measured by its errors, is taken off that of the dynamics. It
   heats stiff directions all the same, by :math:`\varepsilon (n / B - 1) / (2 \gamma)`, and the
   friction :math:`\gamma` is as large as that asks for. On all rows it is small: directions in which
