@@ -25,10 +25,15 @@ from skstein.targets.mlp import MLPTarget
 from skstein.targets.null_space import null_space_tangent
 
 PRIORS = [Normal(2.0), StudentT(), AdaptiveRidge(rate=0.5), HierarchicalNormal(rate=9.0)]
-FUNCTIONS = {"relu": lambda a: np.maximum(a, 0.0), "tanh": np.tanh, "logistic": expit}
-CASES = list(
-    product(["normal", "binary", "softmax"], ["relu", "tanh", "logistic"], [(), (5,), (4, 3)])
-)
+FUNCTIONS = {
+    "relu": lambda a: np.maximum(a, 0.0),
+    "tanh": np.tanh,
+    "relu-tanh": lambda a: np.where(
+        np.arange(a.shape[-1]) < 0.5 * a.shape[-1], np.maximum(a, 0.0), np.tanh(a)
+    ),
+    "logistic": expit,
+}
+CASES = list(product(["normal", "binary", "softmax"], FUNCTIONS, [(), (5,), (4, 3)]))
 every_case = pytest.mark.parametrize(("likelihood", "activation", "hidden"), CASES)
 
 
@@ -545,7 +550,7 @@ def test_weights_of_dead_units_are_zero_before_they_are_subnormal():
     assert_array_equal(first != 0.0, [True, True, False])
 
 
-@pytest.mark.parametrize("activation", ["relu", "tanh", "logistic"])
+@pytest.mark.parametrize("activation", FUNCTIONS)
 @pytest.mark.parametrize("hidden", [(), (5,), (4, 3)])
 def test_tangents_and_jacobians_are_derivatives_of_the_outputs(rng, activation, hidden):
     target = make(rng, activation=activation, hidden=hidden)
