@@ -34,7 +34,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         hyperbolic tangents.
     inference : str or engine instance, default="auto"
         What follows the training of the networks. "ensemble": nothing. "mcmc": a chain of
-        stochastic gradient Hamiltonian Monte Carlo from each network, 400 steps, which on a few
+        stochastic gradient Hamiltonian Monte Carlo from each network, 800 steps, which on a few
         hundred rows draw the posterior; "ksd-mcmc": thinned, if ``n_particles`` is less than draws.
         "auto": "mcmc" up to 1000 rows and in a subspace, else "ensemble". "pmfvb", "svgd" or
         "fwss": particles that go on from the networks by these engines. Or an engine, which is
@@ -129,7 +129,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     }
 
     _effort = (5_000, 15)
-    _chain_thinning = 20
+    _chain_thinning = 40
 
     _: KW_ONLY
     inference: Any = "auto"
