@@ -1,10 +1,10 @@
 """Neural networks: what a fit costs, whether ignorance grows away from the data, and what is drawn.
 
 *speed*: one `BayesianMLPRegressor` with its defaults (but one layer of 50 units; ten networks, and
-chains around them) on 10,000 rows, beside five fits of scikit-learn's `MLPRegressor` with the same number of
-steps. *classes*: one `BayesianMLPClassifier` with its defaults, 20 networks of 100 units, on 20,000
-rows of 50 features, beside a fit of `MLPClassifier` for as many epochs, and the ratio for a
-network. Seconds of the processor, on one thread; compilation, in a first fit on few rows, is left
+chains around them) on 10,000 rows, beside five fits of scikit-learn's `MLPRegressor` with the same
+number of steps. *classes*: one `BayesianMLPClassifier` with its defaults, 20 networks of 100 units,
+on 20,000 rows of 50 features, beside a fit of `MLPClassifier` for as many epochs, and the ratio for
+a network. Seconds of the processor, on one thread; compilation, in a first fit on few rows, is left
 out.
 
 *ood*: the area under the ROC curve with which epistemic uncertainty tells rows from elsewhere from
