@@ -13,11 +13,11 @@ from .mcmc import MCMC
 from .svgd import SVGD
 
 
-def _chains(engine, n_networks, thinning, **options):
+def _chains(engine, n_networks, steps, **options):
     # A chain of few draws from every network; all of them become particles.
     return engine(
         200,
-        sampler=SGHMC(thinning=thinning),
+        sampler=SGHMC(**steps),
         n_chains=n_networks,
         n_draws=10,
         max_draws=10,
@@ -28,9 +28,9 @@ def _chains(engine, n_networks, thinning, **options):
     )
 
 
-def _thinned_chains(n_networks, thinning):
+def _thinned_chains(n_networks, steps):
     # No chain sees enough of the posterior for Stein's identity to hold of it.
-    return _chains(KSDThinnedMCMC, n_networks, thinning, thinner=OnlineKSDThinner(spread=0))
+    return _chains(KSDThinnedMCMC, n_networks, steps, thinner=OnlineKSDThinner(spread=0))
 
 
 def _svgd(n_networks):
@@ -54,8 +54,8 @@ _PARTICLES = {"ensemble": Ensemble, "pmfvb": AdaptivePMFVB, "svgd": _svgd, "fwss
 NETWORK_ENGINES = *_CHAINS, *_PARTICLES
 
 
-def network_engine(name, n_networks, thinning):
-    """The engine of one of `NETWORK_ENGINES`; ``thinning`` are the steps of a draw of chains."""
+def network_engine(name, n_networks, steps):
+    """The engine of one of `NETWORK_ENGINES`; ``steps`` are parameters of the chains' `SGHMC`."""
     if name in _CHAINS:
-        return _CHAINS[name](n_networks, thinning)
+        return _CHAINS[name](n_networks, steps)
     return _PARTICLES[name](n_networks)

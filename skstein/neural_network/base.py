@@ -160,7 +160,7 @@ class _BayesianMLP(BayesianEstimator):
         if inference == "ensemble":
             return self._training(self.n_networks, True)
         if isinstance(inference, str) and self.subspace is None and inference in NETWORK_ENGINES:
-            inference = network_engine(inference, self.n_networks, self._chain_thinning)
+            inference = network_engine(inference, self.n_networks, self._chain_steps)
         return resolve_engine(inference)
 
     def _chosen_inference(self, target):

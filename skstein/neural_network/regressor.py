@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax, logsumexp
@@ -187,7 +187,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     """
 
     _effort = (10_000, 25)
-    _chain_thinning = "auto"
+    _chain_steps: ClassVar[dict] = {}
 
     _parameter_constraints = {
         **_BayesianMLP._parameter_constraints,
