@@ -89,7 +89,7 @@ class Pilot:
 
         If that would leave the support of the ``target`` it stays as it is.
         """
-        weights, points = posterior.weights, posterior.particles
+        weights, points = posterior.weights, posterior.particles.copy()
         with suppress(LinAlgError):  # too few particles have no covariance
             mean, covariance = self.draws.mean(axis=0), np.cov(self.draws.T)
             points = recalibrated(points, mean, covariance, weights)

@@ -7,7 +7,9 @@ from scipy.special import digamma, polygamma
 
 from densities import gaussian
 from skstein import LogDensity
+from skstein.inference._heavy_tails import Pilot
 from skstein.inference._moment_matching import match_moments
+from skstein.posterior import ParticlePosterior
 from skstein.targets import Transformed
 
 SHAPE = 4.0
@@ -127,3 +129,15 @@ def test_steps_that_lead_nowhere_are_not_taken(bad, rng):
     target = Transformed(LogDensity(lambda z: np.zeros(len(z)), score=score, dim=2), None)
     points, _ = match_moments(target, start, score(start), np.full(30, 1 / 30), 4)
     assert_array_equal(points, start)
+
+
+@pytest.mark.parametrize("m", [3, 50])  # too few for a covariance, and enough
+def test_particles_that_draws_would_move_out_of_the_support_stay(m, rng):
+    def log_density(theta):
+        return np.where((np.abs(theta) < 1.0).all(axis=1), -0.5 * np.sum(theta**2, axis=1), -np.inf)
+
+    target = Transformed(LogDensity(log_density, lambda theta: -theta, dim=3), None)
+    pilot = Pilot(2.0 * rng.normal(size=(500, 3)), ess=500.0, rhat=1.0)
+    particles = rng.uniform(-0.5, 0.5, size=(m, 3))
+    posterior = pilot.calibrated(ParticlePosterior(particles.copy()), target)
+    assert_array_equal(posterior.particles, particles)
