@@ -17,7 +17,7 @@ from skstein._columns import location_and_scale
 from skstein.inference import SVGD, LaplaceDraws
 from skstein.priors import Normal
 from skstein.targets import LinearTarget, LogisticTarget, ProbitTarget, SoftmaxTarget
-from skstein.targets.design import make_design
+from skstein.targets.design import joined, make_design
 
 ESTIMATORS = [BayesianLinearRegression, BayesianLogisticRegression, BayesianProbitRegression]
 every_estimator = pytest.mark.parametrize("kind", ESTIMATORS)
@@ -119,6 +119,22 @@ def test_single_precision_is_kept_and_summed_in_double(far, rng):
     assert_allclose(folded.pull(residual, every), pulled, rtol=1e-9, atol=1e-9)
     few = folded.take(np.arange(3))
     assert_allclose(few.predictor(theta, every), predictor[:, :3], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("folded", [0, 1])
+def test_parts_that_are_folded_and_not_are_joined(folded, fit_intercept, rng):
+    """As those of shards may be, of which only some are large."""
+    X = features(rng)
+    how = fit_intercept, X.mean(axis=0), X.std(axis=0) + 1.0
+    halves = np.array_split(X, 2)
+    parts = [
+        make_design(half, *how, copied_up_to=0 if i == folded else 2**28)
+        for i, half in enumerate(halves)
+    ]
+    theta, every = rng.normal(size=(5, X.shape[1] + fit_intercept)), slice(None)
+    expected = make_design(X, *how).predictor(theta, every)
+    assert_allclose(joined(parts).predictor(theta, every), expected)
 
 
 TARGETS = {

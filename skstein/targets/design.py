@@ -52,7 +52,9 @@ def make_design(X, fit_intercept=True, center=None, scale=None, copied_up_to=_CO
 
 
 def joined(designs):
-    """The rows of several designs of the same columns and kind as one."""
+    """The rows of several designs of the same columns as one; some of the dense may be folded."""
+    if len({type(design) for design in designs}) > 1:
+        designs = [d.standardised() if isinstance(d, FoldedDesign) else d for d in designs]
     whole = copy.copy(designs[0])
     parts = [design._X for design in designs]
     sparse = isinstance(whole, SparseDesign)
@@ -157,6 +159,10 @@ class FoldedDesign(_Design):
     def take(self, rows):
         """The design of some of the rows."""
         return make_design(self._X[rows], *self._how)
+
+    def standardised(self):
+        """The same design in memory."""
+        return DenseDesign(self._X, *self._how)
 
     def _of(self, rows):
         last, columns = self._last
