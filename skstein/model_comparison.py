@@ -18,7 +18,6 @@ Yao, Vehtari, Simpson & Gelman (2018), "Using stacking to average Bayesian predi
 distributions", Bayesian Analysis 13(3).
 """
 
-import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,6 +27,7 @@ from scipy.special import logsumexp
 from ._containers import as_table
 from ._pareto import pareto_smoothed
 from ._validation import check_sample_weight
+from ._warnings import warn
 from .predictive import with_likelihood
 
 __all__ = ["LeaveOneOut", "compare", "loo"]
@@ -169,11 +169,11 @@ def loo(estimator, X, y, sample_weight=None):
     if result.bad_k:
         few = 'keep more particles (n_particles=1000), or fit with inference="pmfvb"'
         odd = "the model did not expect these rows: check whether it suits them"
-        warnings.warn(
+        warn(
             f"the Pareto shape of {result.bad_k:.1%} of the rows is above {result.threshold:.2f}, "
             f"so their leave-one-out scores are unreliable: {n_draws} draws do not show the tails "
             f"of their importance ratios; {few if n_draws < _ENOUGH_DRAWS else odd}.",
-            stacklevel=2,
+            UserWarning,
         )
     return result
 

@@ -340,6 +340,10 @@ def test_what_a_prediction_along_a_feature_refuses(diabetes, reg, clf, iris):
         PredictiveIntervalDisplay.from_estimator(reg, X, "weight")
     with pytest.raises(ValueError, match="kind must be"):
         PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", kind="median")
+    with pytest.raises(ValueError, match="values must be a positive integer, got 0"):
+        PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", values=0)
+    with pytest.raises(ValueError, match="values is empty"):
+        PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", values=[])
     with pytest.raises(ValueError, match=r"target must be one of the classes .*, got 7"):
         PredictiveIntervalDisplay.from_estimator(clf, iris[0], 0, target=7)
     several = SparseGPRegressor(n_inducing=5, n_particles=2, optimizer=None, random_state=0)

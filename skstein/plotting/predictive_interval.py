@@ -1,11 +1,12 @@
 """Prediction along one feature."""
 
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .._validation import interval_ends
+from .._validation import check_count, interval_ends
 from .._wrapped_estimators import inside
 from ..posterior import weighted_quantile
 from ..predictive import predictive
@@ -123,7 +124,8 @@ class PredictiveIntervalDisplay:
             If there is no estimator of skstein inside, or a regressor of several outcomes; for an
             average of outcomes that have no mean.
         ValueError
-            If the feature is unknown or not numeric, or ``kind``, ``target`` or ``level`` invalid.
+            If the feature is unknown or not numeric, or ``kind``, ``target``, ``values`` or
+            ``level`` invalid.
         """
         if kind not in ("typical", "average"):
             raise ValueError(f'kind must be "typical" or "average", got {kind!r}.')
@@ -132,8 +134,10 @@ class PredictiveIntervalDisplay:
         column = table.numeric(name)
         grid = values
         if np.ndim(values) == 0:
-            grid = np.linspace(np.nanmin(column), np.nanmax(column), values)
+            grid = np.linspace(np.nanmin(column), np.nanmax(column), check_count(values, "values"))
         grid = np.asarray(grid, dtype=float)
+        if not len(grid):
+            raise ValueError("values is empty: name at least one value of the feature.")
         rows = table.typical(_groups(estimator, table)) if kind == "typical" else table
         ends = interval_ends(level)
         means, mean_intervals, intervals = [], [], []
@@ -158,7 +162,9 @@ class PredictiveIntervalDisplay:
             classes = list(estimator.classes_)
             if target is None and len(classes) == 2:
                 target = classes[1]
-            shown = range(len(classes)) if target is None else [_class_position(classes, target)]
+            if target is not None and target not in classes:
+                raise ValueError(f"target must be one of the classes {classes}, got {target!r}.")
+            shown = range(len(classes)) if target is None else [classes.index(target)]
             mean, mean_interval = mean[:, shown], mean_interval[:, shown]
             labels = [str(classes[k]) for k in shown]
             ylabel = "probability" if target is None else f"probability of {target}"
@@ -200,23 +206,11 @@ class PredictiveIntervalDisplay:
             self.ax_.scatter(x, y, color=GREY, alpha=0.4, linewidths=0.8, label="observed", **mark)
         for k, label in enumerate(self.labels):
             drawn = COLORS[k % len(COLORS)] if color is None else color
+            fill = partial(self.ax_.fill_between, self.values, color=drawn, lw=0)
             if self.interval is not None:
-                self.ax_.fill_between(
-                    self.values,
-                    *self.interval.T,
-                    color=drawn,
-                    alpha=0.15,
-                    lw=0,
-                    label=f"{self.level:.0%} of outcomes",
-                )
-            self.ax_.fill_between(
-                self.values,
-                *self.mean_interval[:, k].T,
-                color=drawn,
-                alpha=0.35,
-                lw=0,
-                label=None if several else f"{self.level:.0%} interval of the {line}",
-            )
+                fill(*self.interval.T, alpha=0.15, label=f"{self.level:.0%} of outcomes")
+            text = None if several else f"{self.level:.0%} interval of the {line}"
+            fill(*self.mean_interval[:, k].T, alpha=0.35, label=text)
             text = label if several else line
             self.ax_.plot(self.values, self.mean[:, k], color=drawn, label=text)
         if not regression:
@@ -245,9 +239,3 @@ def _averaged(prediction):
     total = sum(means.sum(axis=0) for means, _ in blocks)
     weights = blocks[0][1]
     return (total / sum(len(means) for means, _ in blocks)).reshape(len(weights), -1), weights
-
-
-def _class_position(classes, target):
-    if target not in classes:
-        raise ValueError(f"target must be one of the classes {classes}, got {target!r}.")
-    return classes.index(target)

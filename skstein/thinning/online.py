@@ -13,17 +13,16 @@ k0(x, x_i)``, and with it the KSD after it has entered.
 
 import math
 import numbers
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _jit
 from .._validation import check_count
+from .._warnings import warn
 from .budgets import finite_value, floor_of, slack_of
 from .chains import interleaved, read_chains
 from .coordinates import SteinCoordinates
@@ -284,15 +283,13 @@ class OnlineKSDThinner(BaseEstimator):
         in_range = ratio.min() >= 0.7 and ratio.max() <= 1.3
         if gap.max() <= 0.3 and 0.85 <= ratio.mean() <= 1.15 and in_range:
             return True
-        warnings.warn(
+        warn(
             f"the {self._size} kept points miss the moments of the {self._moments.count} draws: "
             f"the largest gap of a mean is {gap.max():.2f} standard deviations (coordinate "
             f"{np.flatnonzero(moved)[np.argmax(gap)]}), the ratio of standard deviations "
             f"{ratio.mean():.2f} on average, {ratio.min():.2f} to {ratio.max():.2f}. Keep more "
             "points, look for separated modes, drop the burn-in from the stream, and check that "
             "the scores are those of these coordinates.",
-            ConvergenceWarning,
-            stacklevel=3,
         )
         return False
 
@@ -309,7 +306,13 @@ class OnlineKSDThinner(BaseEstimator):
             flat = samples.reshape(-1, samples.shape[2]) if finite.all() else samples[finite]
             self._start(samples.shape[2], flat, automatic)
             del flat
-        self._resize()
+        # Parameters that have changed may ask for another room.
+        if floor_of(self.budget) is None:
+            check_count(self.n_points, "n_points")
+            if len(self._dictionary.row_sums) != self.n_points:
+                if self._size > self.n_points:
+                    _jit.thinning.shrink(self._dictionary, self.n_points)
+                self._dictionary = _jit.thinning.resized(self._dictionary, self.n_points)
         self._count_rejected(np.sum(~finite))
         # In parts, so that no copy of the stream is made.
         length = max(1, _PART // max(1, len(samples)))
@@ -357,19 +360,8 @@ class OnlineKSDThinner(BaseEstimator):
         self._previous = None
         self._moments = StreamMoments(dim, full=self.recalibrate)
         self._path, self._path_every = [], _PIECE
-        self.n_seen_ = 0
-        self.n_rejected_ = 0
+        self.n_seen_ = self.n_rejected_ = 0
         self._dictionary = _jit.thinning.empty_dictionary(1, dim)
-
-    def _resize(self):
-        """Give the dictionary the room that the parameters, perhaps changed, ask for."""
-        if floor_of(self.budget) is not None:
-            return
-        check_count(self.n_points, "n_points")
-        if len(self._dictionary.row_sums) != self.n_points:
-            if self._size > self.n_points:
-                _jit.thinning.shrink(self._dictionary, self.n_points)
-            self._dictionary = _jit.thinning.resized(self._dictionary, self.n_points)
 
     def _differs_from_previous(self, samples):
         fresh = np.ones(samples.shape[:2], dtype=bool)
@@ -382,11 +374,10 @@ class OnlineKSDThinner(BaseEstimator):
 
     def _count_rejected(self, n_rejected):
         if n_rejected and not self.n_rejected_:
-            warnings.warn(
+            warn(
                 f"{n_rejected} draws are left out, because they or their scores are not finite (or "
                 "too large to square); n_rejected_ goes on counting them.",
                 UserWarning,
-                stacklevel=4,
             )
         self.n_rejected_ += int(n_rejected)
 

@@ -114,6 +114,7 @@ ROWS = {
         "skstein._jit",
         "skstein._random",
         "skstein._validation",
+        "skstein._warnings",
         "skstein.kernels",
     ),
     # What is observed knows neither designs nor networks nor engines.
@@ -255,6 +256,7 @@ ROWS = {
         "skstein._containers",
         "skstein._pareto",
         "skstein._validation",
+        "skstein._warnings",
         "skstein.predictive",
     ),
     "skstein.plotting": (
