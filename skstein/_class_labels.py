@@ -71,17 +71,23 @@ def class_codes(y, classes, name):
             f"{name} needs at least two classes in y, among the samples of positive weight; got "
             f"only one class: {classes.tolist()[0]!r}."
         )
-    unknown = unknown_labels(y, classes)
-    if len(unknown):
-        raise ValueError(f"y holds classes that are not in classes: {unknown.tolist()}.")
+    refuse_unknown(y, classes, "are not in classes")
     return np.searchsorted(classes, y)
 
 
-def unknown_labels(y, classes):
-    """The labels, sorted, that are none of the classes; no text is a number."""
+def refuse_unknown(y, classes, what):
+    """Refuse labels that are none of the classes, saying ``what`` they are; no text is a number.
+
+    Raises
+    ------
+    ValueError
+        If there are any.
+    """
     y = np.unique(y)
     of_text = [any(isinstance(label, str) for label in some) for some in (y.tolist(), classes)]
-    return y if of_text[0] != of_text[1] else np.setdiff1d(y, classes)
+    unknown = y if of_text[0] != of_text[1] else np.setdiff1d(y, classes)
+    if len(unknown):
+        raise ValueError(f"y holds classes that {what}: {unknown.tolist()}.")
 
 
 def declared_order(categories, y):
@@ -112,9 +118,7 @@ def classes_in_order(y, classes, order):
     ValueError
         If a label is none of them, or a stream has other ``classes``, which may be None.
     """
-    unknown = unknown_labels(y, order)
-    if len(unknown):
-        raise ValueError(f"y holds classes that are not in categories: {unknown.tolist()}.")
+    refuse_unknown(y, order, "are not in categories")
     if classes is not None and not np.array_equal(classes, np.unique(order)):
         raise ValueError(
             f"classes={classes.tolist()} are not those of categories, {order.tolist()}."

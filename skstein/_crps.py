@@ -99,15 +99,11 @@ def mixture_crps(cdf, ppf, weights, y, *, discrete):
 
 def _reaching(cdf, low, high):
     """Ends with next to no probability beyond: components may reach further than a few."""
-    step = np.maximum(high - low, 1.0)
-    for sign in (-1.0, 1.0):
-        end, reach = (low, step) if sign < 0.0 else (high, step)
-        while True:
-            beyond = cdf(end) if sign < 0.0 else 1.0 - cdf(end)
-            if not (far := beyond > _NEGLIGIBLE).any():
-                break
-            end, reach = np.where(far, end + sign * reach, end), 2.0 * reach
-        low, high = (end, high) if sign < 0.0 else (low, end)
+    down = up = np.maximum(high - low, 1.0)
+    while (far := cdf(low) > _NEGLIGIBLE).any():
+        low, down = np.where(far, low - down, low), 2.0 * down
+    while (far := 1.0 - cdf(high) > _NEGLIGIBLE).any():
+        high, up = np.where(far, high + up, high), 2.0 * up
     return low, high
 
 
@@ -128,11 +124,9 @@ def _whole_nodes(knots):
     end = np.concatenate([edges[1:] for edges in parts])
     starts = np.repeat(knots.T[:-1], len(_NODES), axis=0)
     last, width = end - 1.0, end - first
-    single = width == 1.0
+    of_first = np.where(width == 1.0, width, 0.5 * width)
     nodes = np.concatenate([first, last])
-    widths = np.concatenate(
-        [np.where(single, width, 0.5 * width), np.where(single, 0.0, 0.5 * width)]
-    )
+    widths = np.concatenate([of_first, np.where(width == 1.0, 0.0, of_first)])
     # Most cells of small counts are empty: the others of each row come first.
     order = np.argsort(widths == 0.0, axis=0, kind="stable")
     table = (nodes, widths, np.concatenate([starts, starts]))

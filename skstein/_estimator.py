@@ -120,9 +120,8 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
         engine = self._engine(target)
         self.inference_ = engine.last_stage
         attributes = partial(self._attributes, bijection, target.names, fitted)
-        event = self._event(X, y, sample_weight, offset)
-        init = self._earlier(target, bijection)
-        with self._rounds(engine.n_rounds(target), event, attributes) as callback:
+        init, n_rounds = self._earlier(target, bijection), engine.n_rounds(target)
+        with self._rounds(n_rounds, attributes, X, y, sample_weight, offset) as callback:
             posterior = run_engine(
                 target,
                 engine,
@@ -156,18 +155,12 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
 
         self.inference_ = resolve_engine(self.inference)
         attributes = partial(self._attributes, bijection, target.names, fitted)
-        event = self._event(X, y, sample_weight, offset)
-        with self._rounds(1, event, attributes) as callback:
+        with self._rounds(1, attributes, X, y, sample_weight, offset) as callback:
             posterior = run_update(self.posterior_, target, self.inference_, n_jobs=self.n_jobs)
             if callback is not None:
                 callback(1, 1, partial(copy, posterior), {})
             vars(self).update(attributes(posterior))
         return self
-
-    def _event(self, X, y, sample_weight, offset):
-        metadata = {"sample_weight": sample_weight, "offset": offset}
-        metadata = {name: values for name, values in metadata.items() if values is not None}
-        return {"estimator": self, "X": X, "y": y, "metadata": metadata or None}
 
     def _attributes(self, bijection, names, fitted, posterior):
         """``fitted``, and the attributes that follow from a posterior before `bijection`."""
@@ -183,12 +176,15 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
         return fitted | twin._summaries(posterior)
 
     @contextmanager
-    def _rounds(self, n_rounds, event, attributes):
+    def _rounds(self, n_rounds, attributes, X, y, sample_weight=None, offset=None):
         """Tell scikit-learn's callbacks about a fit; returns the function to call after each round.
 
-        Every hook receives `event`, and ``attributes(posterior)`` gives the attributes of an
-        estimator fitted with that posterior.
+        Every hook receives what `fit` was given, and ``attributes(posterior)`` gives the attributes
+        of an estimator fitted with that posterior.
         """
+        metadata = {"sample_weight": sample_weight, "offset": offset}
+        metadata = {name: values for name, values in metadata.items() if values is not None}
+        event = {"estimator": self, "X": X, "y": y, "metadata": metadata or None}
         context = self._init_callback_context(max_subtasks=n_rounds)
         context.call_on_fit_task_begin(**event)
         lines = [ProgressLines(type(self).__name__)] if self.verbose else []

@@ -50,15 +50,11 @@ class SplitKernel:
     def __init__(self, kernel):
         self.kernel = kernel
         self.signal = clone(kernel)
-        levels = [
-            f"{name}__noise_level"
-            for name, part in kernel.get_params().items()
-            if isinstance(part, WhiteKernel)
-        ]
-        if isinstance(kernel, WhiteKernel):
-            levels = ["noise_level"]
-        self.signal.set_params(**dict.fromkeys(levels, 0.0))
-        self.is_noisy = bool(levels)
+        parts = self.signal, *self.signal.get_params().values()
+        white = [part for part in parts if isinstance(part, WhiteKernel)]
+        for part in white:
+            part.set_params(noise_level=0.0)
+        self.is_noisy = bool(white)
 
     def noise(self, X):
         """Variance of the white noise, shape (n,)."""

@@ -108,10 +108,7 @@ class InducingMixture:
 def normal_draws(mean, covariance, n_samples, rng):
     """Draws of shape (n, n_targets, n_samples), for mean (n, n_targets), independent targets."""
     noise = rng.standard_normal((mean.shape[1], len(mean), n_samples))
-    draws = np.empty((*mean.shape, n_samples))
-    for target in range(mean.shape[1]):
-        # A covariance that rounding made indefinite is cut back to the nearest one that is not.
-        values, vectors = np.linalg.eigh(covariance[:, :, target])
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        draws[:, target] = mean[:, target, None] + root @ noise[target]
-    return draws
+    # A covariance that rounding made indefinite is cut back to the nearest one that is not.
+    values, vectors = np.linalg.eigh(np.moveaxis(covariance, 2, 0))
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
+    return mean[:, :, None] + np.moveaxis(roots @ noise, 0, 1)

@@ -19,7 +19,7 @@ from sklearn.utils import (
 from sklearn.utils.validation import check_is_fitted
 
 from . import shards
-from ._class_labels import unknown_labels
+from ._class_labels import refuse_unknown
 from ._parallel import one_thread
 from ._random import as_generator
 from ._row_blocks import row_blocks
@@ -150,9 +150,8 @@ class PredictsOutcomes:
         """
         check_is_fitted(self)
         rng = as_generator(random_state)
-        with np.errstate(over="ignore", invalid="ignore"):
-            drawn = self._drawn_heads(X, n_samples, rng)
-            draws = without_overflow([self._outcome.sample(heads, rng) for _, heads, _ in drawn])
+        drawn = self._drawn_heads(X, n_samples, rng)
+        draws = without_overflow(self._outcome.sample(heads, rng) for _, heads, _ in drawn)
         return self.classes_[draws] if self._outcome.has_classes else draws
 
     def sample_mean(self, X, n_samples=1, random_state=None):
@@ -183,9 +182,8 @@ class PredictsOutcomes:
         --------
         sample_predictive : Draws of the outcome itself.
         """
-        with np.errstate(over="ignore", invalid="ignore"):
-            drawn = self._drawn_heads(X, n_samples, random_state)
-            means = without_overflow([self._outcome.expected(heads) for _, heads, _ in drawn])
+        drawn = self._drawn_heads(X, n_samples, random_state)
+        means = without_overflow(self._outcome.expected(heads) for _, heads, _ in drawn)
         return np.moveaxis(means, 1, -1) if self._outcome.has_classes else means
 
     def predict_uncertainty(self, X):
@@ -215,13 +213,10 @@ class PredictsOutcomes:
 
     def _over_rows(self, X, function, *by_row):
         """Concatenate ``function(heads, weights, *by_row)`` over blocks of the rows of X."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return without_overflow(
-                [
-                    function(heads, weights, *(values[rows] for values in by_row))
-                    for rows, heads, weights in self._row_heads(X)
-                ]
-            )
+        return without_overflow(
+            function(heads, weights, *(values[rows] for values in by_row))
+            for rows, heads, weights in self._row_heads(X)
+        )
 
     def _observed_at(self, X, y):
         """Outcomes as `_observed` gives them, one for each row of X."""
@@ -336,9 +331,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         """Positions of the classes of ``y``."""
         refuse_dask(y, "y")
         y = column_or_1d(y)
-        unseen = unknown_labels(y, self.classes_)
-        if len(unseen):
-            raise ValueError(f"y holds classes that were not seen in fit: {unseen.tolist()}.")
+        refuse_unknown(y, self.classes_, "were not seen in fit")
         return np.searchsorted(self.classes_, y)
 
     def _uncertainty(self, X):
@@ -412,8 +405,9 @@ class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
 
 
 def without_overflow(blocks):
-    """Predictions of all blocks; refuse NaN that infinities have caused."""
-    predicted = np.concatenate(blocks)
+    """Predictions of all blocks, made here; refuse NaN that infinities have caused."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        predicted = np.concatenate(list(blocks))
     if predicted.dtype.kind == "f":
         bad = np.isnan(predicted.reshape(len(predicted), -1)).any(axis=1)
         if bad.any():

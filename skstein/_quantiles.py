@@ -199,13 +199,12 @@ def mixture_quantiles(cdf, ppf, weights, q, *, discrete, pdf=None):
         search = _whole_crossing if discrete else _crossing
         guess = search(lambda y: cdf(y, few).mean(axis=1), level, low, high)
         found = None if pdf is None else _newton(cdf, pdf, weights, level, guess, high - low)
-        if found is not None:
-            result.append(found)
-            continue
-        step = 0.02 * (high - low) + 1e-9 * np.abs(guess)
-        step = np.ceil(step) if discrete else step
-        low, high = guess - step, guess + (step - 1.0 if discrete else step)
-        result.append(search(lambda y: cdf(y, slice(None)) @ weights, level, low, high))
+        if found is None:
+            step = 0.02 * (high - low) + 1e-9 * np.abs(guess)
+            step = np.ceil(step) if discrete else step
+            low, high = guess - step, guess + (step - 1.0 if discrete else step)
+            found = search(lambda y: cdf(y, slice(None)) @ weights, level, low, high)
+        result.append(found)
     return np.stack(result, axis=1)
 
 
@@ -228,9 +227,8 @@ def _newton(cdf, pdf, weights, level, guess, scale):
 
 def _bracket(cdf, level, low, high):
     """Move ends outwards until distribution functions cross a level between; their values there."""
-    step = high - low
     below, above = cdf(low), cdf(high)
-    step = np.maximum(step, 4e-16 * np.abs(high) + 1e-300)
+    step = np.maximum(high - low, 4e-16 * np.abs(high) + 1e-300)
     while (far := below >= level).any():
         high, above = np.where(far, low, high), np.where(far, below, above)
         low, step = np.where(far, low - step, low), 2.0 * step

@@ -236,16 +236,14 @@ class LatentDirichletAllocation(
                 step_size = self._next_step_size(self.learning_method)
                 particles.step(X[rows], n / len(rows), step_size, self.random_state_, map_pieces)
             self.n_iter_ = epoch
-            told = ""
-            if evaluated := self.evaluate_every > 0 and epoch % self.evaluate_every == 0:
-                perplexity = self._perplexity(X, particles)
-                told = f", perplexity {perplexity:.4f}"
+            told, before = "", last
+            if self.evaluate_every > 0 and epoch % self.evaluate_every == 0:
+                last = self._perplexity(X, particles)
+                told = f", perplexity {last:.4f}"
             if self.verbose:
                 print(f"[{type(self).__name__}] epoch {epoch} of {self.max_iter}{told}")
-            if evaluated:
-                if abs(last - perplexity) < self.perp_tol:
-                    break
-                last = perplexity
+            if told and abs(before - last) < self.perp_tol:
+                break
         if self.n_sweeps:
             posterior = particles.sweep(
                 X, self.n_sweeps, self.n_snapshots, self.random_state_, map_pieces

@@ -241,7 +241,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             If a parameter, X or y is invalid, a row has no noise, or the kernel is not positive
             definite.
         """
-        given = {"estimator": self, "X": X, "y": y, "metadata": None}
+        given = X, y
         kernel = _default_kernel() if self.kernel is None else clone(self.kernel)
         if isinstance(kernel, CompoundKernel):
             raise ValueError("kernel must be a single kernel; got a CompoundKernel.")
@@ -384,7 +384,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                 "_particles": tuple(particles),
             }
 
-        with self._rounds(n_steps, given, attributes) as callback:
+        with self._rounds(n_steps, attributes, *given) as callback:
             rounds = Rounds(n_steps, make_posterior, callback)
             for batch_rows, size in batches(n, batch, self.max_iter, rng):
                 rows = slice(None) if batch_rows is None else batch_rows

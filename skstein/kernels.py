@@ -159,21 +159,18 @@ class RBF(_Radial):
         self.bandwidth = bandwidth
 
     def fixed(self, points):
-        dim = points.shape[1]
-        if _is_rule(self.bandwidth, "median"):
+        return RBF(bandwidth=float(np.sqrt(self._h2(points.shape[1], points))))
+
+    def _h2(self, dim, points=None):
+        if isinstance(self.bandwidth, str) and self.bandwidth == "median":
+            if points is None:
+                raise ValueError(
+                    'bandwidth="median" needs the points: use what kernel.fixed(points) returns.'
+                )
             m = len(points)
             points = points[:: max(1, -(-m // 1000))]
             squares = np.median(pdist(points, "sqeuclidean")) if m > 1 else 0.0
-            h2 = squares / (2.0 * np.log(m + 1.0)) if squares > 0.0 else float(dim)
-        else:
-            h2 = self._h2(dim)
-        return RBF(bandwidth=float(np.sqrt(h2)))
-
-    def _h2(self, dim):
-        if _is_rule(self.bandwidth, "median"):
-            raise ValueError(
-                'bandwidth="median" needs the points: use what kernel.fixed(points) returns.'
-            )
+            return squares / (2.0 * np.log(m + 1.0)) if squares > 0.0 else float(dim)
         return _scale("bandwidth", self.bandwidth, {"dim": float(dim)}, '"dim", "median"', 2)
 
     def _profile(self, squares, dim):
@@ -420,10 +417,6 @@ def resolve_kernel(kernel):
     if not isinstance(kernel, Kernel):
         raise ValueError(f'kernel must be "imq", "rbf" or a Kernel, got {kernel!r}.')
     return kernel
-
-
-def _is_rule(value, name):
-    return isinstance(value, str) and value == name
 
 
 def _scale(argument, value, rules, names, power=1):

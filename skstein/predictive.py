@@ -119,8 +119,7 @@ def predictive(estimator, X, *, offset=None, effects=None):
     """
     found = _reached(estimator, X)
     direct = getattr(found, "direct", found)
-    given = {"offset": offset, "effects": effects}
-    for name, value in given.items():
+    for name, value in (("offset", offset), ("effects", effects)):
         if value is None:
             continue
         if not hasattr(direct.estimator, f"_with_{name}"):
@@ -133,10 +132,9 @@ def predictive(estimator, X, *, offset=None, effects=None):
 
 @singledispatch
 def _reached(estimator, X):
+    found = type(estimator).__name__
     if isinstance(estimator, type):
         found = f"the class {estimator.__name__} instead of an instance"
-    else:
-        found = type(estimator).__name__
     wrappers = _reached.registry.keys() - {object, PredictsOutcomes}
     wrappers = sorted(wrapper.__name__ for wrapper in wrappers)
     raise TypeError(

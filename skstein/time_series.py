@@ -186,10 +186,19 @@ class StochasticVolatility(BayesianEstimator):
         _require_volatility(returns, self.mu_variance)
         hyperprior = {name: getattr(self, name) for name in _HYPERPRIOR}
         target = StochasticVolatilityTarget(returns, **hyperprior)
-        if self.factorized:
-            self._require_factors()
-        working = FactorizedTarget(target) if self.factorized else SmoothedTarget(target)
         engine = resolve_engine(self.inference)
+        if self.factorized:
+            if not engine.keeps_factors or engine.one_sided:
+                raise ValueError(
+                    "factorized=True needs an engine that keeps the factors apart: use "
+                    "inference=PMFVB(one_sided=False), with blocks=None."
+                )
+            warn(
+                "factorized=True understates standard deviations, that of sigma^2 often seven "
+                "times; use factorized=False for what the returns leave open.",
+                UserWarning,
+            )
+        working = FactorizedTarget(target) if self.factorized else SmoothedTarget(target)
         if engine.stays_near_start(working):
             warn(
                 "it stays near its start, and over so long a path that may miss means of the "
@@ -197,19 +206,6 @@ class StochasticVolatility(BayesianEstimator):
                 by=engine.name,
             )
         return self._infer(working, working.bijection, X, y, None)
-
-    def _require_factors(self):
-        engine = resolve_engine(self.inference)
-        if not engine.keeps_factors or engine.one_sided:
-            raise ValueError(
-                "factorized=True needs an engine that keeps the factors apart: use "
-                "inference=PMFVB(one_sided=False), with blocks=None."
-            )
-        warn(
-            "factorized=True understates standard deviations, that of sigma^2 often seven times; "
-            "use factorized=False for what the returns leave open.",
-            UserWarning,
-        )
 
     def _summaries(self, posterior):
         theta, weights = posterior.particles, posterior.weights

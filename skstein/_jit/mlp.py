@@ -159,32 +159,32 @@ def loss_and_gradient(weights, data, rows, network, precision):
     """
     dtype = data[0].dtype
     weights, noise = aligned(weights, dtype), aligned(1.0 / precision, dtype)
-    gradient = np.empty_like(weights)
-    losses, _ = _passes(
-        dense_layers.GRADIENT, weights, weights, weights, gradient, data, rows, len(rows), 1,
-        network, noise, weights,
-    )  # fmt: skip
+    purpose = dense_layers.GRADIENT
+    losses, _, gradient = _passes(purpose, weights, data, rows, len(rows), 1, network, noise)
     return losses, gradient
 
 
 def loss(weights, data, rows, network):
     """The losses of `loss_and_gradient`, of a normal likelihood squared errors, alone."""
     weights, ones = aligned(weights, data[0].dtype), np.ones(data[1].shape[1], data[0].dtype)
-    losses, _ = _passes(
-        dense_layers.LOSS, weights, weights, weights, np.empty_like(weights), data, rows, len(rows),
-        1, network, ones, weights,
-    )  # fmt: skip
-    return losses
+    return _passes(dense_layers.LOSS, weights, data, rows, len(rows), 1, network, ones)[0]
 
 
 def _passes(
-    purpose, weights, first, second, gradient, data, order, batch_size, n_epochs, network, noise,
-    precision, step_size=0.0, friction=0.0, n_steps=1, prior=(0.0, 0.0), done=None, starts=None,
-    rng=None,
+    purpose, weights, data, order, batch_size, n_epochs, network, noise, others=None, step_size=0.0,
+    friction=0.0, n_steps=1, prior=(0.0, 0.0), done=None, starts=None, rng=None,
 ):  # fmt: skip
-    """Losses of the last epoch, and mean losses of all, of the one routine that is compiled."""
-    sizes, activation, likelihood, scaled = _distinct(network)
+    """Run the one routine that is compiled.
+
+    ``others`` are the arrays ``first``, ``second`` and ``precision`` of training and chains.
+    Returns the losses of the last epoch, the mean losses of all, and the last gradient.
+    """
+    sizes, activation, likelihood, *scaled = network
+    # None has a type of its own: routines are compiled with the likelihoods that are in use.
+    scaled = tuple(map(float, scaled)) if likelihood == LIKELIHOODS["location-scale"] else None
     X, Y, row_weights = data
+    first, second, precision = 3 * [weights] if others is None else others
+    gradient = np.empty_like(weights)
     done = np.zeros(1, dtype=np.int64) if done is None else done
     starts = done if starts is None else starts
     seed = np.zeros(1, dtype=np.uint64)
@@ -198,18 +198,7 @@ def _passes(
         sizes, activation, likelihood, scaled, noise, precision, losses, met, done, starts,
         step_size, friction, n_steps, *prior, numbers, units[0], units[1], seed,
     )  # fmt: skip
-    return losses, met
-
-
-def _distinct(network):
-    """A network with what a likelihood "location-scale" has, (df, log_size), or with None.
-
-    None has a type of its own, so routines are compiled with the likelihoods that are in use.
-    """
-    sizes, activation, likelihood, *scaled = network
-    if likelihood != LIKELIHOODS["location-scale"]:
-        return sizes, activation, likelihood, None
-    return sizes, activation, likelihood, tuple(map(float, scaled))
+    return losses, met, gradient
 
 
 def train(state, data, order, batch_size, n_epochs, network, learning_rate, n_steps, prior, rng):
@@ -243,12 +232,10 @@ def train(state, data, order, batch_size, n_epochs, network, learning_rate, n_st
     """
     weights, first, second, noise, done = state
     precision, *noise_prior = prior
-    _, met = _passes(
-        dense_layers.TRAINING, weights, first, second, np.empty_like(weights), data, order,
-        batch_size, n_epochs, network, noise, precision, learning_rate, 0.0, n_steps, noise_prior,
-        done, rng=rng,
-    )  # fmt: skip
-    return met
+    return _passes(
+        dense_layers.TRAINING, weights, data, order, batch_size, n_epochs, network, noise,
+        (first, second, precision), learning_rate, 0.0, n_steps, noise_prior, done, rng=rng,
+    )[1]  # fmt: skip
 
 
 def hamiltonian_steps(
@@ -277,8 +264,8 @@ def hamiltonian_steps(
     weights, velocity, metric, starts = state
     precision, noise = prior
     _passes(
-        dense_layers.CHAIN, weights, velocity, metric, np.empty_like(weights), data, order,
-        batch_size, n_steps, network, noise, precision, step_size, friction, starts=starts, rng=rng,
+        dense_layers.CHAIN, weights, data, order, batch_size, n_steps, network, noise,
+        (velocity, metric, precision), step_size, friction, starts=starts, rng=rng,
     )  # fmt: skip
 
 

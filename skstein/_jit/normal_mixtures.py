@@ -41,15 +41,9 @@ def quantile(means, stds, weights, q):
     components = _components(means, stds)
     tail = np.minimum(q, 1.0 - q)
     z_tail = [NormalDist().inv_cdf(t) if t > 0.0 else -np.inf for t in tail]
+    sign = np.where(q > 0.5, -1.0, 1.0)
     quantiles = np.empty((len(components[0]), q.size))
-    _quantile(
-        *components,
-        frozen(weights),
-        frozen(tail),
-        frozen(z_tail),
-        frozen(np.where(q > 0.5, -1.0, 1.0)),
-        quantiles,
-    )
+    _quantile(*components, *map(frozen, (weights, tail, z_tail, sign)), quantiles)
     return quantiles.reshape(*means.shape[:-1], q.size)
 
 

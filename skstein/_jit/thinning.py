@@ -111,8 +111,10 @@ def extend(dictionary, x, scores, index, kernel):
 
     ``index`` (n,) are the points' numbers in the stream.
     """
-    # Groups of one; as an argument, since a literal in a routine has a type of its own.
-    _extend(dictionary, frozen(x), frozen(scores), index, 1, kernel)
+    steps, capacity = dictionary.counts[STEPS], len(dictionary.row_sums)
+    dictionary.counts[GROUP] = 0
+    thin_capped(dictionary, x, scores, index, capacity, 1, kernel)  # groups of one
+    dictionary.counts[STEPS] = steps
 
 
 def shrink(dictionary, n_points):
@@ -374,16 +376,6 @@ def _drop(d, j):
     d.best_row[j] = d.best_row[last]
     d.counts[SIZE] = last
     _refresh(d)
-
-
-@compiled
-def _extend(d, x, scores, index, candidates, kernel):
-    steps = d.counts[STEPS]
-    d.counts[GROUP] = 0
-    for t in range(len(x)):
-        _offer(d, x[t], scores[t], index[t], candidates, kernel)
-        _append(d)
-    d.counts[STEPS] = steps
 
 
 @compiled

@@ -74,9 +74,8 @@ class Survivors:
     def report(self):
         """Warn about networks that diverged, died or bounced."""
         rate = f"use a smaller learning rate than {self.learning_rate:g}"
-        problems = []
         if self.n_finite < self.n:
-            problems.append(
+            warn(
                 f"{self.n - self.n_finite} of {self.n} networks diverged and were left out: {rate}."
             )
         if n_dead := self.counts["n_dead"]:
@@ -85,43 +84,41 @@ class Survivors:
                 if self.all_dead
                 else f"{n_dead} of {self.n} networks died in training and were left out"
             )
-            problems.append(
+            warn(
                 f"{who}: their output is the same for every row; {rate}, more hidden units, "
                 'activation="tanh", or scale the features.'
             )
         bounced = [state for state in self.states if state.bounced]
         if bounced:
-            problems.append(
+            warn(
                 f"{len(bounced)} of {self.n} networks bounced in training: their loss rose to more "
                 "than ten times that of a constant, and their present state may be "
                 f"poor; {rate}, or scale the features."
             )
-        for problem in problems:
-            warn(problem)
 
 
 def on_their_way(states, learning_rate, n_steps, patience):
-    """How many networks were still moving at the end of training; 0 unless most were."""
+    """Whether most networks were still moving at the end of training."""
     count = sum(
         state.waiting < patience and state.straightness(learning_rate, n_steps) > _STRAIGHT
         for state in states
     )
-    return count if count > 0.5 * len(states) else 0
+    return count > 0.5 * len(states)
 
 
-def following_noise(target, particles):
-    """A warning if networks err more than a constant where they were not trained, or None.
+def warn_of_noise(target, particles):
+    """Warn if networks err more than a constant where they were not trained.
 
     Their common noise variance is that of rows out of bag.
     """
     constant = target.constant()[target.n_weights :]
     ratio = np.mean(np.exp(particles[0, target.n_weights :] - constant))
-    if not ratio > _OVERFITTED:
-        return None
-    return (
-        "on rows that they were not trained on, the networks err more than a constant does: where "
-        "they follow the noise, stop early, use fewer units, a prior of smaller scale, or chains."
-    )
+    if ratio > _OVERFITTED:
+        warn(
+            "on rows that they were not trained on, the networks err more than a constant does: "
+            "where they follow the noise, stop early, use fewer units, a prior of smaller scale, "
+            "or chains."
+        )
 
 
 def without_failures(target, posterior, weighted):

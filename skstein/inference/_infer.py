@@ -162,8 +162,10 @@ def approximate(target, engine, rng, map, progress, init=None):
     name = engine.name
     engine.check(target)
     previous = init if isinstance(init, ParticlePosterior) else None
+    if previous is not None:
+        equal = np.ptp(previous.weights) == 0.0
+        init = (previous if equal else previous.thin(len(previous))).particles
     if init is not None:
-        init = _equally_weighted(previous) if previous is not None else init
         init = _checked_particles(init, target.dim)
     # If an engine strays into overflow its steps are rejected; the rest is refused below.
     overflow_allowed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -284,13 +286,6 @@ def run_update(posterior, target, engine: Engine, *, n_jobs) -> ParticlePosterio
     if not updated.converged:
         warn(updated.diagnostics["message"], by=name)
     return updated
-
-
-def _equally_weighted(posterior):
-    """Particles that represent the posterior with equal weights."""
-    if np.ptp(posterior.weights) == 0.0:
-        return posterior.particles
-    return posterior.thin(len(posterior)).particles
 
 
 def _checked_particles(init, dim):

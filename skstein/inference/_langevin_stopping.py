@@ -40,8 +40,8 @@ class OnResiduals:
             if self._moments.count % 2 == 0:
                 self._pool.offer(state)
         self._worst = float(self._moments.residuals().max())
-        self._rhat, self._rhat_distance = self._moments.rhat()
-        return {"residual": self._worst, "rhat": self._rhat, "rhat_distance": self._rhat_distance}
+        self._rhats = self._moments.rhats()
+        return {"residual": self._worst, **self._rhats}
 
     @property
     def states(self):
@@ -60,20 +60,16 @@ class OnResiduals:
         `max_rhat` lets pass it is left half.
         """
         found = []
-        if not self._rhat < self._max_rhat:
+        if not self._rhats["rhat"] < self._max_rhat:
             found.append(f"R-hat above {self._max_rhat:g}")
         limit = 0.5 * (1.0 + self._max_rhat)
-        if not self._rhat_distance < limit:
+        if not self._rhats["rhat_distance"] < limit:
             found.append(f"that of their distance from the mode above {limit:g}")
         return found
 
     def diagnostics(self):
         """Numbers for the posterior, a dict of float."""
-        return {
-            "stein_residual": self._worst,
-            "rhat": self._rhat,
-            "rhat_distance": self._rhat_distance,
-        }
+        return {"stein_residual": self._worst, **self._rhats}
 
     def problems(self):
         """What is left undone by more than Monte-Carlo error, a list of str."""
@@ -95,12 +91,12 @@ class OnValidation(OnResiduals):
     validation : Target
         Of the rows set aside, in the coordinates of the states.
     patience : int
-    **options
+    *settings
         As of `OnResiduals`, which is measured too and stops nothing.
     """
 
-    def __init__(self, validation, patience, **options):
-        super().__init__(**options)
+    def __init__(self, validation, patience, *settings):
+        super().__init__(*settings)
         self._validation, self._patience = validation, patience
         self._best, self._best_score, self._since = None, -math.inf, 0
 
@@ -164,16 +160,17 @@ class _StreamMoments:
         scatter = self._parts[1:].std(axis=1) / self.count
         return scatter * [[1.0], [0.5]] / np.sqrt(self._parts.shape[1])
 
-    def rhat(self):
+    def rhats(self):
         """R-hat (Gelman & Rubin 1992), with particles as chains.
 
-        The largest of a coordinate, and that of the logarithm of the distance from the mode.
+        The largest of a coordinate, and that of the logarithm of the distance from the mode, by
+        the names that they have in a posterior's diagnostics.
         """
         n = self.count
         if n < 2:
-            return np.inf, np.inf
+            return {"rhat": np.inf, "rhat_distance": np.inf}
         means, squares = self._moving / n
         within = (squares - means**2).mean(axis=0) * n / (n - 1)
         between = means.var(axis=0, ddof=1)
         rhat = np.sqrt((n - 1) / n + between / np.maximum(within, 1e-300))
-        return float(rhat[:-1].max()), float(rhat[-1])
+        return {"rhat": float(rhat[:-1].max()), "rhat_distance": float(rhat[-1])}

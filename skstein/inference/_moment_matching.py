@@ -79,7 +79,9 @@ def match_moments(target, points, scores, weights, n_steps, map=map, first=0):
         path, moves, misses = [*path, points[first:]], [*moves, move], [*misses, miss]
         there = _mixed(path, moves, misses)
         found = in_chunks(map, target.score, there, target.n_rows)
-        gentle = first + np.flatnonzero(_gentle(scores[first:], found))
+        # The scores of a normal posterior have a length of about the root of the dimension.
+        usual = np.maximum(np.linalg.norm(scores[first:], axis=1), np.sqrt(points.shape[1]))
+        gentle = first + np.flatnonzero(np.linalg.norm(found, axis=1) <= _STEEP * usual)
         if not len(gentle):
             break
         points, scores = points.copy(), scores.copy()
@@ -97,13 +99,6 @@ def matched(target, theta, n_steps, map=map):
     scores = in_chunks(map, target.score, theta, target.n_rows)
     weights = np.full(len(theta), 1.0 / len(theta))
     return match_moments(target, theta, scores, weights, n_steps, map)[0]
-
-
-def _gentle(before, after):
-    """Which particles may take a step, by their scores before and after it."""
-    # The scores of a normal posterior have a length of about the root of the dimension.
-    usual = np.maximum(np.linalg.norm(before, axis=1), np.sqrt(before.shape[1]))
-    return np.linalg.norm(after, axis=1) <= _STEEP * usual
 
 
 def _newton_step(points, scores, weights, first):

@@ -1,6 +1,7 @@
 """The engines for neural networks by name: those whose settings suit thousands of coordinates."""
 
 from functools import partial
+from typing import Any
 
 from ..kernels import RBF
 from ..samplers.sghmc import SGHMC
@@ -28,28 +29,18 @@ def _chains(engine, n_networks, steps, **options):
     )
 
 
-def _thinned_chains(n_networks, steps):
+_CHAINS = {
+    "mcmc": partial(_chains, MCMC),
     # No chain sees enough of the posterior for Stein's identity to hold of it.
-    return _chains(KSDThinnedMCMC, n_networks, steps, thinner=OnlineKSDThinner(spread=0))
-
-
-def _svgd(n_networks):
-    return SVGD(n_networks, kernel=RBF("median"), max_iter=500, learning_rate=0.01, batch_size=100)
-
-
-def _fwss(n_networks):
-    return FWSS(
-        n_networks,
-        kernel=RBF("median"),
-        max_iter_oracle=250,
-        max_iter_sweep=100,
-        learning_rate=0.01,
-        batch_size=100,
-    )
-
-
-_CHAINS = {"mcmc": partial(_chains, MCMC), "ksd-mcmc": _thinned_chains}
-_PARTICLES = {"ensemble": Ensemble, "pmfvb": AdaptivePMFVB, "svgd": _svgd, "fwss": _fwss}
+    "ksd-mcmc": partial(_chains, KSDThinnedMCMC, thinner=OnlineKSDThinner(spread=0)),
+}
+_DRIFT: dict[str, Any] = {"kernel": RBF("median"), "learning_rate": 0.01, "batch_size": 100}
+_PARTICLES = {
+    "ensemble": Ensemble,
+    "pmfvb": AdaptivePMFVB,
+    "svgd": partial(SVGD, max_iter=500, **_DRIFT),
+    "fwss": partial(FWSS, max_iter_oracle=250, max_iter_sweep=100, **_DRIFT),
+}
 
 NETWORK_ENGINES = *_CHAINS, *_PARTICLES
 

@@ -217,8 +217,9 @@ class StartDraws:
         log_ratio = np.nan_to_num(log_ratio, nan=-np.inf)
         # Densities relative to that of the start.
         share = n_normal / m
+        log_cauchy = np.sum(0.5 * np.log(2.0 / np.pi) + 0.5 * z**2 - np.log1p(z**2), axis=1)
         with np.errstate(divide="ignore"):
-            log_mixture = np.logaddexp(np.log(share), np.log1p(-share) + _log_cauchy_over_normal(z))
+            log_mixture = np.logaddexp(np.log(share), np.log1p(-share) + log_cauchy)
         self.weights = softmax(log_ratio - log_mixture)
         self.efficiency = (1.0 / np.sum(self.weights**2) / m) ** (1.0 / dim)
         low, high = np.quantile(log_ratio[:n_normal], [0.25, 0.75])
@@ -317,12 +318,6 @@ def _mean_log_radius(log_density, dim):
             spline = CubicSpline(part, log_density[rays, start:stop], axis=1)
             means[rays] = softmax(spline(within), axis=1) @ within
     return means
-
-
-def _log_cauchy_over_normal(z):
-    """Log ratio of two densities, both of independent coordinates, at each row of ``z``."""
-    constant = 0.5 * np.log(2.0 / np.pi)
-    return np.sum(constant + 0.5 * z**2 - np.log1p(z**2), axis=1)
 
 
 @dataclass

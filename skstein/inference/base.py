@@ -22,7 +22,6 @@ from ..targets import supports
 _WORTH_A_DISPATCH = 1e7
 _MAX_DIVERGENT = 0.01  # share of a chain's draws
 ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
-_LONGEST_CHAINS = 2**20  # numbers; 8 MB
 N_PARTICLES = [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")]
 COORDINATES = {"whiten": ["boolean"], "one_sided": ["boolean"]}
 BATCH_SIZE = [None, Interval(Integral, 1, None, closed="left")]
@@ -299,11 +298,6 @@ def divergences(pieces, draws):
         f"more than {_MAX_DIVERGENT:.0%} of the chains' proposals diverged: the density ends or "
         "changes within a step, and the chains may not have visited that part"
     ]
-
-
-def kept_chains(draws):
-    """Draws (n_chains, n_draws, dim) as a posterior keeps them; None if they are too many."""
-    return draws if draws.size <= _LONGEST_CHAINS else None
 
 
 def with_posteriors(callback, changed):

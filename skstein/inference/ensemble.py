@@ -14,9 +14,8 @@ from numbers import Integral, Real
 import numpy as np
 
 from .._validation import Interval, StrOptions
-from .._warnings import warn
 from ..posterior import ParticlePosterior
-from ._failed_networks import Survivors, following_noise, judged_in_stream, on_their_way
+from ._failed_networks import Survivors, judged_in_stream, on_their_way, warn_of_noise
 from .base import AUTO_BATCH_SIZE, N_PARTICLES, Engine, Rounds
 
 _N_FOLDS = 10
@@ -200,8 +199,7 @@ class Ensemble(Engine):
     def _judge(self, posterior, target, n_steps, patience, longer):
         """Note whether training has come to its end, and warn where it followed the noise."""
         states = posterior.state
-        early = 0 if longer else on_their_way(states, self.learning_rate, n_steps, patience)
-        if early:
+        if not longer and on_their_way(states, self.learning_rate, n_steps, patience):
             posterior.converged = False
             posterior.diagnostics["message"] = (
                 "most networks were still on their way when training ended: raise max_iter, or the "
@@ -212,9 +210,7 @@ class Ensemble(Engine):
             and any(len(state.held_out) for state in states)
             and not any(state.bounced for state in states)
         ):
-            noise = following_noise(target, posterior.particles)
-            if noise:
-                warn(noise)
+            warn_of_noise(target, posterior.particles)
 
     def _n_epochs(self, n):
         if self.max_iter != "auto":

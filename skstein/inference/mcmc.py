@@ -29,7 +29,6 @@ from .base import (
     Rounds,
     automatic,
     divergences,
-    kept_chains,
     within_support,
 )
 
@@ -37,6 +36,7 @@ _CHAINS_TOGETHER = 8  # one batch of gradients; two and more batches can run in 
 _ROUNDS = 10  # in ``n_draws``, between which the callback may stop the run
 _OUTER = 1.5  # error of an outer quantile that goes with an error of 1 of the mean
 _SHORTER, _MOST_SHORTER = 0.4, 2  # steps where proposals diverge, and how often they are cut
+_LONGEST_CHAINS = 2**20  # numbers that a posterior keeps; 8 MB
 _TOLERATED = 4.0  # multiple of max_mcse below which there is no warning
 
 
@@ -202,7 +202,8 @@ class MCMC(Engine):
                 more = min(self._whole_rounds(self.n_draws), left) if problems else 0
         posterior = self._posterior(state, target, problems)
         posterior.state = state
-        posterior.chains = kept_chains(state.chained()[0])
+        draws, _ = state.chained()
+        posterior.chains = draws if draws.size <= _LONGEST_CHAINS else None
         if declared(sampler, "global_moves"):
             problems += _missed_moments(posterior, state, diagnostics)
         if problems:

@@ -295,14 +295,20 @@ class PMD(Engine):
                 "the prior is not the one that the rows before were taken in with: go on with the "
                 "same prior, or start again."
             )
-        n_rows = target.n_rows + target.n_weightless
-        seen_before, left = self._place(stream.n_seen, n_rows)
+        n_rows, n_total = target.n_rows + target.n_weightless, self.n_total or np.inf
+        left = n_total - stream.n_seen % n_total  # of the pass
+        if n_rows > left:
+            raise ValueError(
+                f"these {n_rows} rows begin in one pass over n_total={self.n_total} rows, of which "
+                f"{left} are left, and end in the next; cut them there, or set n_total to the "
+                "number of rows."
+            )
         stream = stream.copy()
 
         def log_likelihood(theta):
             return in_chunks(map, target.log_likelihood, theta, target.n_rows)
 
-        if seen_before:
+        if stream.n_seen >= n_total:
             m, last = self.n_weighted or self.n_particles, n_rows == left
             stream.assimilate_again(log_likelihood, target.log_prior, m, last)
         elif target.n_rows:
@@ -317,19 +323,6 @@ class PMD(Engine):
                 )
         stream.count(n_rows)
         return stream.posterior(mc_error=stream.mc_error())
-
-    def _place(self, n_seen, n_rows):
-        """Whether rows that come after ``n_seen`` others were seen before, and rows of the pass."""
-        if self.n_total is None:
-            return False, np.inf
-        left = self.n_total - n_seen % self.n_total
-        if n_rows > left:
-            raise ValueError(
-                f"these {n_rows} rows begin in one pass over n_total={self.n_total} rows, of which "
-                f"{left} are left, and end in the next; cut them there, or set n_total to the "
-                "number of rows."
-            )
-        return n_seen >= self.n_total, left
 
     def _require_enough(self, dim, n_parts=1):
         if self.n_particles // n_parts <= dim + 1:

@@ -253,16 +253,9 @@ class PMFVB(Engine):
         def mapped_back(posterior):
             return posterior._pushed(bijection, target.names)
 
-        posterior = self._run(
-            Transformed(target, bijection),
-            rng,
-            bijection.inverse(mover.theta),
-            map,
-            None if callback is None else with_posteriors(callback, mapped_back),
-            step_size,
-            history,
-        )
-        return mapped_back(posterior)
+        white, start = Transformed(target, bijection), bijection.inverse(mover.theta)
+        called = None if callback is None else with_posteriors(callback, mapped_back)
+        return mapped_back(self._run(white, rng, start, map, called, step_size, history))
 
     def _run(self, target, rng, init, map, callback, step_size, history):
         def make_posterior():
@@ -322,17 +315,12 @@ class PMFVB(Engine):
         if n_points is not None and n_points < 2 * target.dim:
             # All snapshots would serve the moments alone, which so few points cannot be moved to.
             n_kept = min(n_kept, -(-n_points // self.n_particles))
-        options = {
-            "n_snapshots": self.n_snapshots,
-            "n_kept": n_kept,
-            "tol": self.tol,
-            "max_rhat": self.max_rhat,
-        }
+        settings = self.n_snapshots, n_kept, self.tol, self.max_rhat
         if not self.early_stopping:
-            return OnResiduals(**options)
+            return OnResiduals(*settings)
         if target.validation is None:
             raise ValueError("early_stopping=True needs a target with rows kept back (validation).")
-        return OnValidation(target.validation, self.n_iter_no_change, **options)
+        return OnValidation(target.validation, self.n_iter_no_change, *settings)
 
 
 def _stein_whitening(theta, score, factors):

@@ -113,7 +113,9 @@ class SteinPoints(Engine):
         theta, scores = np.empty((n, target.dim)), np.empty((n, target.dim))
         chains, drawn = None, []
         if self.candidates == "chain":
-            chains = self._chains(target, rng, init)
+            start = target.sample_start(rng, _N_CHAINS)
+            start = within_support(target, start if init is None else np.resize(init, start.shape))
+            chains = HMC().warm_up(target, self.n_warmup, start, rng)
         own = 0.5 if self.selection == "greedy" else 0.0
         squared, kernel = 0.0, None
 
@@ -177,13 +179,6 @@ class SteinPoints(Engine):
                 f"{'; '.join(problems)}. Raise n_particles, n_candidates or n_warmup, and look for "
                 "separated modes."
             )
-
-    def _chains(self, target, rng, init):
-        start = target.sample_start(rng, _N_CHAINS)
-        if init is not None:
-            start = np.resize(init, start.shape)
-        start = within_support(target, start)
-        return HMC().warm_up(target, self.n_warmup, start, rng)
 
     def _propose(self, target, rng, chains, drawn):
         """Candidates and their scores; those of chains are added to ``drawn``."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .. import priors, targets
+from .. import targets
 
 
 def signs_of(positive, n_features, names=None):
@@ -42,26 +42,6 @@ def signs_of(positive, n_features, names=None):
     return signs.astype(float)
 
 
-def with_prior(target, prior, reporting, classes):
-    """The target with the prior knowledge added, and the map to the reported coordinates.
-
-    Parameters
-    ----------
-    target : RegressionTarget
-    prior : Prior
-    reporting : callable
-        ``reporting(target)`` is the map from a target's coordinates to original units.
-    classes : ndarray of shape (n_classes,) or None
-    """
-    if isinstance(prior, priors.Horseshoe):
-        target = targets.HorseshoeTarget(target, prior)
-        return target, targets.Chain(reporting(target), target.map)
-    to_original = reporting(target)
-    if isinstance(prior, priors.MultivariateNormal):
-        target = under_joint_prior(target, prior, to_original, classes)
-    return target, to_original
-
-
 def half_scale(target):
     """The expected scale of each coordinate, (dim,): near 0 a half line bends."""
     if isinstance(target, targets.HorseshoeTarget):  # standard normal before the data
@@ -70,12 +50,6 @@ def half_scale(target):
     if targets.supports(target, "conditional"):
         normal = target.conditional(np.ones(target.dim))
     return normal.hessian_diagonal(target.initial) ** -0.5
-
-
-def with_signs(target, to_original, signs, scale):
-    """The target in coordinates that keep to their ``signs`` (dim,), and the map from there."""
-    bijection = targets.HalfLineMap(signs, scale)
-    return targets.OneSignedTarget(target, bijection), targets.Chain(to_original, bijection)
 
 
 def under_joint_prior(target, prior, to_original, classes):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import shards, targets
+from .. import priors, shards, targets
 from .._columns import canonical, constant_columns, drop_weightless, location_and_scale
 from .._estimator import BayesianEstimator
 from .._validation import (
@@ -26,7 +26,7 @@ from .._validation import (
 from .._warnings import warn
 from ..inference import ENGINES, resolve_engine
 from ..priors import DEVIATION_PRIORS, PRIORS, resolve_deviation_prior, resolve_prior
-from ._prior_knowledge import half_scale, signs_of, with_prior, with_signs
+from ._prior_knowledge import half_scale, signs_of, under_joint_prior
 from .offset import check_offset, offset_column, split
 from .scaling import _Scaling
 
@@ -189,17 +189,21 @@ class BayesianLinearModel(BayesianEstimator):
             of_effects = resolve_deviation_prior(self.effects_prior)
             factors = [factor for factor, _ in scaling.units(self._outcome)]
             target = self._effects.target(target, table, scaling, of_effects, factors)
-        target, to_original = with_prior(
-            target,
-            prior,
-            lambda target: self._reporting(scaling, target.dim),
-            getattr(self, "classes_", None),
-        )
+        if isinstance(prior, priors.Horseshoe):
+            target = targets.HorseshoeTarget(target, prior)
+            to_original = targets.Chain(self._reporting(scaling, target.dim), target.map)
+        else:
+            to_original = self._reporting(scaling, target.dim)
+        if isinstance(prior, priors.MultivariateNormal):
+            classes = getattr(self, "classes_", None)
+            target = under_joint_prior(target, prior, to_original, classes)
         signs = self._signs(target, scaling)
-        if signs.any() and scaling.half_scale is None:
-            scaling.half_scale = half_scale(target)
         if signs.any():
-            target, to_original = with_signs(target, to_original, signs, scaling.half_scale)
+            if scaling.half_scale is None:
+                scaling.half_scale = half_scale(target)
+            bijection = targets.HalfLineMap(signs, scaling.half_scale)
+            target = targets.OneSignedTarget(target, bijection)
+            to_original = targets.Chain(to_original, bijection)
         return target, to_original
 
     def _check_offset(self, used):

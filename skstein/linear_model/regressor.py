@@ -111,10 +111,8 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
         return _as_it_is, "one outcome alone" if len(np.unique(present)) == 1 else ""
 
     def _summaries(self, posterior):
-        summaries = {name: value[0] for name, value in super()._summaries(posterior).items()}
-        for name in ("intercept_", "intercept_std_"):
-            summaries[name] = float(summaries[name])
-        return summaries
+        summaries = super()._summaries(posterior).items()
+        return {name: value[0] if value[0].ndim else float(value[0]) for name, value in summaries}
 
 
 def _as_it_is(y, sample_weight):

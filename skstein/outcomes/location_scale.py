@@ -10,6 +10,14 @@ import numpy as np
 from .base import NumericOutcome
 
 
+def in_rows(eta):
+    """The heads with the axes of rows and of several outcomes in one."""
+    if np.ndim(eta[0]) == 2:
+        return eta
+    shape = np.shape(eta[0])
+    return [np.broadcast_to(head, shape).reshape(-1, shape[-1]) for head in eta]
+
+
 class LocationScale(NumericOutcome):
     """Base class of outcomes whose distribution is moved by one head and stretched by another.
 
@@ -47,3 +55,6 @@ class LocationScale(NumericOutcome):
         # Of several outcomes jointly: they are independent given a particle.
         log_density = self.log_density(eta, y[..., None])
         return log_density.reshape(len(y), -1, log_density.shape[-1]).sum(axis=1)
+
+    def crps(self, eta, weights, y):
+        return super().crps(in_rows(eta), weights, y.ravel()).reshape(y.shape)

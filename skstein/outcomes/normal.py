@@ -76,9 +76,7 @@ class Normal(LocationScale):
         means, std = eta[0], np.sqrt(self.noise(eta))
         if len(weights) <= _MANY:
             return _jit.normal_mixtures.crps(means, std, weights, y)
-        rows = means.reshape(y.size, -1)
-        log_variances = np.broadcast_to(eta[1], means.shape).reshape(rows.shape)
-        return super().crps((rows, log_variances), weights, y.ravel()).reshape(y.shape)
+        return super().crps(eta, weights, y)
 
     def sample(self, eta, rng):
         return eta[0] + np.sqrt(self.noise(eta)) * rng.standard_normal(eta[0].shape)

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, gammaln, log_expit, log_ndtr, ndtr, ndtri_exp
+from scipy.special import expit, gammaln, log_expit, ndtr, ndtri_exp
 
 from .base import Outcome, summed, weighted
 from .categorical import ClassOutcome
@@ -28,8 +28,6 @@ _LEAST_GAP = 1e-300
 
 class _Logit:
     """The standard logistic distribution."""
-
-    log_cdf = staticmethod(log_expit)
 
     @staticmethod
     def tail(z):
@@ -67,8 +65,6 @@ class _Logit:
 
 class _Probit:
     """The standard normal distribution."""
-
-    log_cdf = staticmethod(log_ndtr)
 
     @staticmethod
     def tail(z):

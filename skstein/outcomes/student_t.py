@@ -8,7 +8,7 @@ from scipy.stats import t
 
 from ..priors import HalfStudentT
 from ..priors.noise import JointPrior, LogGamma
-from .location_scale import LocationScale
+from .location_scale import LocationScale, in_rows
 
 LEAST_DF = 2.0  # of which there is a variance; with more, its posterior mean is finite too
 
@@ -100,21 +100,10 @@ class StudentT(LocationScale):
         return eta[0] + np.exp(0.5 * eta[1]) * standard
 
     def quantiles(self, eta, weights, q):
-        return super().quantiles(_rows(eta), weights, q).reshape(*np.shape(eta[0])[:-1], len(q))
-
-    def crps(self, eta, weights, y):
-        return super().crps(_rows(eta), weights, y.ravel()).reshape(y.shape)
+        return super().quantiles(in_rows(eta), weights, q).reshape(*np.shape(eta[0])[:-1], len(q))
 
     def sample(self, eta, rng):
         return eta[0] + np.exp(0.5 * eta[1]) * rng.standard_t(self._df(eta), np.shape(eta[0]))
-
-
-def _rows(eta):
-    """The heads with the axes of rows and of several outcomes in one."""
-    if np.ndim(eta[0]) == 2:
-        return eta
-    shape = np.shape(eta[0])
-    return [np.broadcast_to(head, shape).reshape(-1, shape[-1]) for head in eta]
 
 
 def _slope(df, square):

@@ -261,8 +261,5 @@ def _coefficients(estimator, posterior, standardized):
         )
     if standardized or (standardized is None and scale is not None):
         values, unit = values * scale, "standard deviation"
-    return (
-        values,
-        outputs,
-        f"coefficient ({estimator._outcome.predictor} per {unit} of the feature)",
-    )
+    xlabel = f"coefficient ({estimator._outcome.predictor} per {unit} of the feature)"
+    return values, outputs, xlabel

@@ -1,11 +1,12 @@
 """The two parts of a prediction's uncertainty."""
 
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from .._class_labels import unknown_labels
+from .._class_labels import refuse_unknown
 from ..predictive import predictive
 from ._common import COLORS, check_one_outcome, new_axes
 
@@ -81,9 +82,7 @@ class UncertaintyDisplay:
             raise ValueError("y marks the wrongly predicted classes; leave it out for a regressor.")
         if y is not None:
             y = column_or_1d(y)
-            unknown = unknown_labels(y, estimator.classes_)
-            if len(unknown):
-                raise ValueError(f"y holds classes that were not seen in fit: {unknown.tolist()}.")
+            refuse_unknown(y, estimator.classes_, "were not seen in fit")
         display = cls(
             uncertainty.aleatoric,
             uncertainty.epistemic,
@@ -142,18 +141,9 @@ class UncertaintyDisplay:
         total = self.aleatoric + self.epistemic
         order = np.argsort(total)
         rows = np.arange(1, len(order) + 1)
-        self.ax_.fill_between(
-            rows, 0.0, self.aleatoric[order], color=COLORS[0], alpha=0.6, lw=0, label="aleatoric"
-        )
-        self.ax_.fill_between(
-            rows,
-            self.aleatoric[order],
-            total[order],
-            color=COLORS[4],
-            alpha=0.8,
-            lw=0,
-            label="epistemic",
-        )
+        fill = partial(self.ax_.fill_between, rows, lw=0)
+        fill(0.0, self.aleatoric[order], color=COLORS[0], alpha=0.6, label="aleatoric")
+        fill(self.aleatoric[order], total[order], color=COLORS[4], alpha=0.8, label="epistemic")
         if self.wrong is not None:
             (marked,) = np.nonzero(self.wrong[order])
             self.ax_.plot(

@@ -72,7 +72,28 @@ class Prior(BaseEstimator):
         return None
 
 
-class Normal(Prior):
+class _Scaled(Prior):
+    """A prior of independent coefficients that has a scale and a location."""
+
+    _parameter_constraints = {"scale": [*POSITIVE, "array-like"], "loc": _LOCATION}
+
+    def __init__(self, scale=1.0, loc=0.0):
+        self.scale = scale
+        self.loc = loc
+
+
+class _OfGamma(Prior):
+    """A prior with gamma distributed precisions, and a location."""
+
+    _parameter_constraints = {"shape": POSITIVE, "rate": POSITIVE, "loc": _LOCATION}
+
+    def __init__(self, shape=1.0, rate=1.0, loc=0.0):
+        self.shape = shape
+        self.rate = rate
+        self.loc = loc
+
+
+class Normal(_Scaled):
     """Independent normal prior on every coefficient.
 
     Parameters
@@ -93,11 +114,6 @@ class Normal(Prior):
     """
 
     precisions = "given"
-    _parameter_constraints = {"scale": [*POSITIVE, "array-like"], "loc": _LOCATION}
-
-    def __init__(self, scale=1.0, loc=0.0):
-        self.scale = scale
-        self.loc = loc
 
     def log_density(self, coef):
         """Normalised log density of each row of ``coef`` (m, p), shape (m,)."""
@@ -127,7 +143,7 @@ class Normal(Prior):
         return self.location(p) + _each(self.scale, p) * rng.standard_normal((m, p))
 
 
-class Laplace(Prior):
+class Laplace(_Scaled):
     """Independent double exponential prior, the Bayesian lasso.
 
     Parameters
@@ -145,12 +161,6 @@ class Laplace(Prior):
     >>> Laplace(scale=2.0).score(np.array([[4.0, -1.0]]))
     array([[-0.5,  0.5]])
     """
-
-    _parameter_constraints = {"scale": [*POSITIVE, "array-like"], "loc": _LOCATION}
-
-    def __init__(self, scale=1.0, loc=0.0):
-        self.scale = scale
-        self.loc = loc
 
     def log_density(self, coef):
         """Normalised log density of each row of ``coef`` (m, p), shape (m,)."""
@@ -234,7 +244,7 @@ class StudentT(Prior):
         return self.location(p) + rng.standard_t(self.df, (m, p)) * _each(self.scale, p)
 
 
-class AdaptiveRidge(StudentT):
+class AdaptiveRidge(_OfGamma, StudentT):
     r"""A variance of its own for every coefficient, integrated out.
 
     ``coef_j | tau_j ~ N(loc, tau_j)``, ``tau_j ~ InvGamma(shape, rate)``: a Student t with
@@ -259,13 +269,6 @@ class AdaptiveRidge(StudentT):
     4.0
     """
 
-    _parameter_constraints = {"shape": POSITIVE, "rate": POSITIVE, "loc": _LOCATION}
-
-    def __init__(self, shape=1.0, rate=1.0, loc=0.0):
-        self.shape = shape
-        self.rate = rate
-        self.loc = loc
-
     @property
     def df(self):
         """Degrees of freedom of the t distribution."""
@@ -281,7 +284,7 @@ class AdaptiveRidge(StudentT):
         return np.arange(p)
 
 
-class HierarchicalNormal(Prior):
+class HierarchicalNormal(_OfGamma):
     r"""One unknown precision for all coefficients, integrated out.
 
     ``coef_j | alpha ~ N(loc, 1 / alpha)``, ``alpha ~ Gamma(shape, rate)``: a multivariate t with
@@ -308,12 +311,6 @@ class HierarchicalNormal(Prior):
     """
 
     precisions = "shared"
-    _parameter_constraints = {"shape": POSITIVE, "rate": POSITIVE, "loc": _LOCATION}
-
-    def __init__(self, shape=1.0, rate=1.0, loc=0.0):
-        self.shape = shape
-        self.rate = rate
-        self.loc = loc
 
     def log_density(self, coef):
         """Normalised log density of each row of ``coef`` (m, p), shape (m,)."""

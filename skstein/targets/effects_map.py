@@ -96,27 +96,17 @@ class Block:
             found[i] = left / root[i][i]
         return found
 
-    @staticmethod
-    def times_lower(root, a):
-        """L a."""
-        return [sum(row[k] * a[k] for k in range(i + 1)) for i, row in enumerate(root)]
-
-    def right_hand_side(self, theta):
-        """h - C (kappa - kappa_0), entries of shape (m, n_groups) or (1, n_groups)."""
-        if self.given is None:
-            return [self.moment[None, :, i] for i in range(self.size)]
-        moved = (self.across @ (theta[:, self.given] - self.origin).T).T
-        left = self.moment - moved.reshape(len(theta), -1, self.size)
-        return [left[:, :, i] for i in range(self.size)]
-
     def entries(self, theta):
         """The coordinates of its effects, entries of shape (m, n_groups)."""
         return [theta[:, entry] for entry in self.entry]
 
     def parts(self, theta, precision):
         """h - C (kappa - kappa_0), L and L^-1 a: what the effects' mean and scale are made of."""
-        root = self.factor(np.exp(-2.0 * theta[:, self.sds]), precision)
-        left = self.right_hand_side(theta)
+        root, whole = self.factor(np.exp(-2.0 * theta[:, self.sds]), precision), self.moment[None]
+        if self.given is not None:
+            moved = (self.across @ (theta[:, self.given] - self.origin).T).T
+            whole = whole - moved.reshape(len(theta), -1, self.size)
+        left = [whole[:, :, i] for i in range(self.size)]
         return left, root, self.solve_lower(root, [precision * part for part in left])
 
 
@@ -193,8 +183,8 @@ class EffectsMap(Placed):
         for block in self.blocks:
             left, root, mean = block.parts(theta, precision)
             by_z = [part.copy() for part in block.entries(pushed)]
-            for i, part in enumerate(block.times_lower(root, by_z)):
-                pushed[:, block.entry[i]] = part
+            for i, row in enumerate(root):
+                pushed[:, block.entry[i]] = sum(row[k] * by_z[k] for k in range(i + 1))
             self._add_others(block, theta, left, root, mean, by_z, pushed, -1.0)
         return pushed
 

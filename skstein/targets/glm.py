@@ -231,12 +231,9 @@ class RegressionTarget(Aligned, SummedTarget):
 
     def _prior_precision(self, theta):
         """Of intercepts and coefficients."""
-        size = self._n_coef
         intercepts, coef = self._split(theta[None])
-        is_intercept = np.zeros((self.n_outputs, self.n_columns), dtype=bool)
-        is_intercept[:, : self.fit_intercept] = True
-        where, which = np.flatnonzero(is_intercept), np.flatnonzero(~is_intercept)
-        precision = np.zeros((size, size))
+        (where,), (which,) = self._split(np.arange(self._n_coef)[None])
+        precision = np.zeros((self._n_coef, self._n_coef))
         precision[np.ix_(which, which)] = self.prior.precision(coef[0])
         if self.fit_intercept:
             precision[np.ix_(where, where)] = self.intercept_prior.precision(intercepts[0])

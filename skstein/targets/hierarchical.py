@@ -16,8 +16,10 @@ give them a factor, as PMFVB does in section 7, with :math:`m` the prior's locat
 import copy
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from ..priors import Normal
 from ..priors.deviations import LogInverseGamma
@@ -191,14 +193,12 @@ class HierarchicalTarget(Target):
 class _Apart(Target):
     """A regression and log variances that know nothing of each other."""
 
+    factors: Any = ()
+
     def __init__(self, regression, variances, factors):
-        self._regression, self._variances, self._factors = regression, variances, factors
+        self._regression, self._variances, self.factors = regression, variances, factors
         self._inner = regression.dim
         self.dim = regression.dim + len(variances.shape)
-
-    @property
-    def factors(self):
-        return self._factors
 
     @property
     def initial(self):
@@ -215,16 +215,9 @@ class _Apart(Target):
         return np.concatenate([inner, self._variances.score(theta[:, self._inner :])], axis=1)
 
     def hessian(self, theta):
-        hessian = np.diag(self._curvature(theta))
-        hessian[: self._inner, : self._inner] = self._regression.hessian(theta[: self._inner])
-        return hessian
+        own = np.diag(self._variances.curvature(theta[self._inner :]))
+        return block_diag(self._regression.hessian(theta[: self._inner]), own)
 
     def hessian_diagonal(self, theta):
-        curvature = self._curvature(theta)
-        curvature[: self._inner] = self._regression.hessian_diagonal(theta[: self._inner])
-        return curvature
-
-    def _curvature(self, theta):
-        curvature = np.zeros(self.dim)
-        curvature[self._inner :] = self._variances.curvature(theta[self._inner :])
-        return curvature
+        own = self._variances.curvature(theta[self._inner :])
+        return np.append(self._regression.hessian_diagonal(theta[: self._inner]), own)

@@ -336,7 +336,7 @@ class HorseshoeTarget(Wrapper):
     def forward(self, z):
         return self.map.forward(z)[:, : self._inner]
 
-    def _own_log_prior(self, z):
+    def _added(self, z):
         normal = z[:, self._normal]
         value = -0.5 * np.einsum("ij,ij->i", normal, normal)
         constant = np.log(2.0) - 0.5 * len(self._normal) * np.log(2.0 * np.pi)
@@ -348,19 +348,13 @@ class HorseshoeTarget(Wrapper):
         return _log_prior(z[:, self._strong], log_tau, log_c)
 
     def log_prior(self, z):
-        return self.target.log_prior(z[:, : self._inner]) + self._own_log_prior(z)
-
-    def log_density(self, z):
-        return self.target.log_density(self.forward(z)) + self._own_log_prior(z)
-
-    def score(self, z, rows=None):
-        return self._pulled(z, self.target.score(self.forward(z), rows))
+        return self.target.log_prior(z[:, : self._inner]) + self._added(z)
 
     def log_density_and_score(self, z):
         at, theta = self.map.parts(z), z[:, : self._inner].copy()
         theta[:, self.map.coef] = at[0][0]
         value, score = self.target.log_density_and_score(theta)
-        return value + self._own_log_prior(z), self._pulled(z, score, at)
+        return value + self._added(z), self._pulled(z, score, at)
 
     def _pulled(self, z, score, at=None):
         """The score in z, from that of the regression without the prior of the coefficients."""

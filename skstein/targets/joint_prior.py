@@ -72,18 +72,10 @@ class NormalPriorTarget(Wrapper):
         square = np.einsum("ij,ij->i", white, white)
         return -0.5 * (square + self.dim * np.log(2 * np.pi)) - self._normal.log_det(white)
 
-    def log_density(self, theta):
-        return self.target.log_density(theta) + self.log_prior(theta)
+    _added = log_prior
 
-    def _prior_score(self, theta):
-        return (self._normal.offset - theta) @ self._precision
-
-    def score(self, theta, rows=None):
-        return self.target.score(theta, rows) + self._prior_score(theta)
-
-    def log_density_and_score(self, theta):
-        value, score = self.target.log_density_and_score(theta)
-        return value + self.log_prior(theta), score + self._prior_score(theta)
+    def _pulled(self, theta, score):
+        return score + (self._normal.offset - theta) @ self._precision
 
     def hessian(self, theta, rows=None):
         """Negative Hessian of the log density (dim, dim), over ``rows`` scaled to all rows."""

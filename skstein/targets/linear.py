@@ -91,7 +91,10 @@ class LinearTarget(RegressionTarget):
         self._gram = self._gram_of_rows() if self.n_columns <= _GRAM_UP_TO else None
         # Sums of squares are taken about a ridge solution, where they do not cancel.
         self._center = np.zeros(self.n_columns)
-        self._center = self._ridge_solution()
+        if self._gram is not None:
+            ridge = 1e-10 * max(1.0, np.trace(self._gram) / max(1, self.n_columns))
+            moment = self._sums(self._center[None], None)[2][0]
+            self._center = np.linalg.solve(self._gram + ridge * np.eye(self.n_columns), moment)
         self._total_weight, rss, moment = self._sums(self._center[None], None)
         self._rss, self._moment = rss[0], moment[0]
 
@@ -138,13 +141,6 @@ class LinearTarget(RegressionTarget):
     def _noise_given_coef(self, theta):
         weight, rss, _ = self._sufficient(theta, None)
         return self.outcome.extra_prior.updated(weight, rss.mean())
-
-    def _ridge_solution(self):
-        if self._gram is None:
-            return self._center
-        ridge = 1e-10 * max(1.0, np.trace(self._gram) / max(1, self.n_columns))
-        moment = self._sums(self._center[None], None)[2][0]
-        return np.linalg.solve(self._gram + ridge * np.eye(self.n_columns), moment)
 
     @property
     def initial(self):

@@ -78,6 +78,3 @@ class ControlVariate(Wrapper):
             excess = self.target.hessian(self.center, rows) - self._full_hessian
             correction = correction + (theta - self.center) @ excess
         return both[1:] + correction
-
-    def log_density_and_score(self, theta):
-        return self.target.log_density_and_score(theta)

@@ -213,24 +213,31 @@ class MixedTarget(SummedTarget):
         theta = np.zeros(self.dim)
         theta[: self._n_coords] = gaussian_surrogate(self.regression)[1].mode
         theta[np.concatenate(self._sds)] = self.prior.log_of_score(0.0)[0]
-        inner = self._effects[-1][0, 0]
-        start, n_iter = None, 0
+        inner = int(self._effects[-1][0, 0])
+        n_iter = 0
         for _ in range(_MOST_EXPANSIONS):
             bijection = self._map_about(theta)
             working = Transformed(self, bijection)
-            start = bijection.inverse(theta[None])[0, :inner] if start is None else start
             at_zero = Slice(working, np.zeros(self.dim), np.arange(inner))
-            found = laplace_approximation(at_zero, start)
+            found = laplace_approximation(at_zero, bijection.inverse(theta[None])[0, :inner])
             n_iter += found.n_iter
             mode = np.append(found.mode, np.zeros(self.dim - inner))
             theta, score = bijection.forward(mode[None])[0], working.score(mode[None])[0]
             settled = np.abs(score[inner:]).max() < _TOLERANCE
             if settled:
                 break
-            start = None
         if self._noise is not None and self.regression._gram is not None:
             self._recentre(theta[self._order[:-1]])
-        return bijection, _beside_standard_normal(found, self.dim, n_iter, settled)
+        # The Gaussian, with standard normal coordinates behind its own, independent.
+        hessian, n_behind = found.hessian, self.dim - inner
+        if hessian.ndim == 1:
+            hessian = np.append(hessian, np.ones(n_behind))
+        else:
+            one = scipy.sparse.eye_array(n_behind)
+            hessian = scipy.sparse.block_diag([hessian, one], format="csr")
+            hessian = hessian.toarray() if self.dim <= DIAGONAL_ABOVE else hessian
+        within = Within(found.bijection, slice(0, inner))
+        return bijection, Laplace(mode, hessian, within, n_iter, found.converged and settled)
 
     def _map_about(self, theta):
         """The map whose effects have their conditional mean and precision at ``theta`` (dim,)."""
@@ -282,11 +289,8 @@ class MixedTarget(SummedTarget):
                 for s in range(len(of_last.terms)):
                     weights = curvature[i, j] * of_last.values[block, s]
                     dense[:, i, s, j * c : (j + 1) * c] += sums @ (weights * common).T
-            for i in range(k):
-                for s in range(len(of_last.terms)):
-                    for e in range(n_extra):
-                        part = curvature[i, k + e] * of_last.values[block, s]
-                        extra[:, i, s, e] += sums @ part
+            for i, s, e in np.ndindex(k, len(of_last.terms), n_extra):
+                extra[:, i, s, e] += sums @ (curvature[i, k + e] * of_last.values[block, s])
             sparse.append(curvature[:k, :k])
         q = k * len(of_last.terms)
         across = np.concatenate([dense, extra], axis=3).reshape(of_last.n_groups * q, -1)
@@ -294,10 +298,7 @@ class MixedTarget(SummedTarget):
             weights = np.concatenate(sparse, axis=2)
             columns = [self._across(of, of_last, weights) for of in others]
             across = scipy.sparse.hstack([scipy.sparse.csr_array(across), *columns], format="csr")
-        sizes = [k * len(of.terms) for of in self.groupings]
-        return [
-            found.reshape(-1, size, size) for found, size in zip(information, sizes, strict=True)
-        ], across
+        return [found.reshape(len(found), k * found.shape[2], -1) for found in information], across
 
     def _across(self, of, of_last, weights):
         """Information of the last grouping's effects with those of another, a sparse array."""
@@ -343,26 +344,6 @@ class MixedTarget(SummedTarget):
             block.moment = np.einsum("gij,gj->gi", left, effects) + prior * effects
             blocks.append(block)
         return blocks
-
-
-def _beside_standard_normal(laplace, dim, n_iter, converged):
-    """A Laplace approximation with standard normal coordinates behind its own, independent."""
-    inner = len(laplace.mode)
-    mode = np.append(laplace.mode, np.zeros(dim - inner))
-    hessian = laplace.hessian
-    if hessian.ndim == 1:
-        hessian = np.append(hessian, np.ones(dim - inner))
-    else:
-        one = scipy.sparse.eye_array(dim - inner)
-        hessian = scipy.sparse.block_diag([hessian, one], format="csr")
-        hessian = hessian.toarray() if dim <= DIAGONAL_ABOVE else hessian
-    return Laplace(
-        mode,
-        hessian,
-        Within(laplace.bijection, slice(0, inner)),
-        n_iter,
-        laplace.converged and converged,
-    )
 
 
 def _not_negative(matrices):

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from .base import Target
+from .wrapper import Inside
 
 
-class ScaledNetwork(Target):
+class ScaledNetwork(Inside):
     """The weights of a network in units of given scales, with given noise: for generic engines.
 
     Parameters
@@ -38,15 +38,8 @@ class ScaledNetwork(Target):
         """Weights in units of the scales."""
         return theta[:, : self.dim] / self.scale
 
-    def log_density(self, z):
-        return self.target.log_density(self.forward(z))
-
-    def score(self, z, rows=None):
-        return self.scale * self.target.score(self.forward(z), rows)[:, : self.dim]
-
-    def log_density_and_score(self, z):
-        value, score = self.target.log_density_and_score(self.forward(z))
-        return value, self.scale * score[:, : self.dim]
+    def _pulled(self, z, score):
+        return self.scale * score[:, : self.dim]
 
     def sample_start(self, rng, m):
         """Untrained networks, shape (m, dim)."""

@@ -48,12 +48,8 @@ class Subspace(Wrapper):
         """The points of the whole space, shape (m, target.dim)."""
         return self.origin + phi @ self.basis
 
-    def score(self, phi, rows=None):
-        return self.target.score(self.forward(phi), rows) @ self.basis.T
-
-    def log_density_and_score(self, phi):
-        value, score = self.target.log_density_and_score(self.forward(phi))
-        return value, score @ self.basis.T
+    def _pulled(self, phi, score):
+        return score @ self.basis.T
 
 
 def curve_plane(first, middle, second, n_weights):

@@ -66,16 +66,15 @@ class Surrogate(Wrapper):
         few = target.take(rows, multiplier)
         super().__init__(few)
         self.take = self.hessian_diagonal = self.pointwise_log_likelihood = None
+        self.prior_location = getattr(few, "prior_location", 0.0)
+        self.symmetric_prior = getattr(few, "symmetric_prior", False)
         few = few if plain is target else few.conditional(np.ones(target.dim))
-        self._set_rest(plain, few, laplace.hessian)
-
-    def _set_rest(self, target, few, hessian):
-        """What the rows left out add to the second order: a value, a slope and a curvature."""
+        # What the rows left out add to the second order: a value, a slope and a curvature.
         at = self.center[None]
-        all_rows, some = target.log_density_and_score(at), few.log_density_and_score(at)
+        all_rows, some = plain.log_density_and_score(at), few.log_density_and_score(at)
         self._value, self._slope = (a[0] - b[0] for a, b in zip(all_rows, some, strict=True))
         # In the axes of the difference of the Hessians, in standard deviations.
-        white = np.linalg.cholesky(hessian)
+        white = np.linalg.cholesky(laplace.hessian)
         part = np.linalg.solve(white, few.hessian(self.center))
         size, axes = np.linalg.eigh(np.eye(self.dim) - np.linalg.solve(white, part.T))
         self._curvature, self._axes = size, white @ axes
@@ -83,14 +82,6 @@ class Surrogate(Wrapper):
     @property
     def initial(self):
         return self.center
-
-    @property
-    def prior_location(self):
-        return self.target.prior_location
-
-    @property
-    def symmetric_prior(self):
-        return self.target.symmetric_prior
 
     def conditional(self, second_moment):
         """The same with the conditional target of the subset; see `RegressionTarget.conditional`.

@@ -1,5 +1,7 @@
 """A target around another one: what passes through, said once."""
 
+from typing import Any
+
 import numpy as np
 
 from .base import Target, supports
@@ -7,8 +9,36 @@ from .base import Target, supports
 _RESTS = ("score", "hessian", "log_prior", "sample_prior", "pointwise_log_likelihood", "of_rows")
 
 
-class Wrapper(Target):
-    """The density of a target inside, at ``forward`` of these coordinates.
+class Inside(Target):
+    """The density of a target inside, at ``forward`` of these coordinates, and what is added."""
+
+    target: Any
+
+    def forward(self, z):
+        """The coordinates of the target inside, shape (m, target.dim)."""
+        return z
+
+    def _added(self, z):
+        """What the log density has beyond that of the target inside, shape (m,)."""
+        return 0.0
+
+    def _pulled(self, z, score):
+        """The score here, from that of the target inside at ``forward(z)``."""
+        return score
+
+    def log_density(self, z):
+        return self.target.log_density(self.forward(z)) + self._added(z)
+
+    def score(self, z, rows=None):
+        return self._pulled(z, self.target.score(self.forward(z), rows))
+
+    def log_density_and_score(self, z):
+        value, score = self.target.log_density_and_score(self.forward(z))
+        return value + self._added(z), self._pulled(z, score)
+
+
+class Wrapper(Inside):
+    """A target around another one, whose parts it has too.
 
     Rows and coordinates are those of the target inside. A subclass overrides what differs; of the
     parts that it has, it offers those which the target inside offers too.
@@ -39,13 +69,6 @@ class Wrapper(Target):
     def factors(self):
         return self.target.factors
 
-    def forward(self, z):
-        """The coordinates of the target inside, shape (m, target.dim)."""
-        return z
-
-    def log_density(self, z):
-        return self.target.log_density(self.forward(z))
-
     def log_prior(self, z):
         return self.target.log_prior(self.forward(z))
 
@@ -59,7 +82,7 @@ class Wrapper(Target):
         return self.target.of_rows(function, self.forward(z))
 
 
-class Slice(Target):
+class Slice(Inside):
     """The density of some coordinates of a target inside, the others being those of a point.
 
     Parameters
@@ -79,12 +102,5 @@ class Slice(Target):
         theta[:, self.free] = z
         return theta
 
-    def log_density(self, z):
-        return self.target.log_density(self.forward(z))
-
-    def score(self, z, rows=None):
-        return self.target.score(self.forward(z), rows).take(self.free, axis=1)
-
-    def log_density_and_score(self, z):
-        value, score = self.target.log_density_and_score(self.forward(z))
-        return value, score.take(self.free, axis=1)
+    def _pulled(self, z, score):
+        return score.take(self.free, axis=1)

@@ -4,7 +4,7 @@ import math
 import numbers
 from dataclasses import dataclass
 
-_BUDGETS = {"linear": lambda t: 0.5 * t, "sqrt": lambda t: math.sqrt(t * math.log(t))}
+_BUDGETS = {"cap": None, "linear": lambda t: t / 2, "sqrt": lambda t: math.sqrt(t * math.log(t))}
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,11 @@ class PowerBudget:
 
 def floor_of(budget):
     """Floor f(t) of the number of points, None for the hard cap."""
-    if isinstance(budget, str):
-        if budget == "cap":
-            return None
-        if budget in _BUDGETS:
-            return _BUDGETS[budget]
-    elif callable(budget):
+    if isinstance(budget, str) and budget in _BUDGETS:
+        return _BUDGETS[budget]
+    if callable(budget):
         return budget
-    elif isinstance(budget, numbers.Real) and 1 <= budget < math.inf:
+    if isinstance(budget, numbers.Real) and 1 <= budget < math.inf:
         return lambda t: budget
     raise ValueError(
         f'budget must be "cap", "linear", "sqrt", a number >= 1 or a callable, got {budget!r}.'

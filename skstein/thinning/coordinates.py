@@ -14,6 +14,7 @@ import numbers
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import pdist
+from sklearn.base import clone
 from sklearn.utils import gen_batches
 
 from .. import _jit
@@ -70,15 +71,18 @@ class SteinCoordinates:
             self._make_round(squares)
             squares = 1.0
         if squares is not None:
-            kernel = _with_scale(kernel, float(np.sqrt(squares)))
+            scale = "bandwidth" if isinstance(kernel, RBF) else "length_scale"
+            kernel = clone(kernel).set_params(**{scale: float(np.sqrt(squares))})
         self.base_kernel = kernel.fixed(self.samples(some))
 
     @property
     def kernel(self):
-        dim = len(self._rates)
-        return _jit.thinning.Kernel.of(
-            *_numbers(self.base_kernel, dim), self._rates, self._spread / dim
-        )
+        dim, base = len(self._rates), self.base_kernel
+        if isinstance(base, RBF):
+            shape = True, base._h2(dim), 0.0
+        else:
+            shape = False, base._l2(dim), base._beta()
+        return _jit.thinning.Kernel.of(*shape, self._rates, self._spread / dim)
 
     def samples(self, x):
         """Samples (n, d) in round coordinates."""
@@ -163,16 +167,3 @@ def _squared_scale(length_scale, samples):
     if squares is not None:
         _cholesky("length_scale", squares)
     return squares
-
-
-def _with_scale(kernel, scale):
-    if isinstance(kernel, RBF):
-        return RBF(bandwidth=scale)
-    return IMQ(length_scale=scale, exponent=kernel.exponent)
-
-
-def _numbers(kernel, dim):
-    """Gaussian or not, squared scale and exponent of a kernel without rules."""
-    if isinstance(kernel, RBF):
-        return True, kernel._h2(dim), 0.0
-    return False, kernel._l2(dim), kernel._beta()
