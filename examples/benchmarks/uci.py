@@ -88,7 +88,7 @@ def load(name, split, validate):
 
 
 def ours(name, split, **options):
-    return BayesianMLPRegressor(random_state=split, **options)
+    return BayesianMLPRegressor(**{"random_state": split} | options)
 
 
 class SklearnEnsemble:
