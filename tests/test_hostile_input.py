@@ -378,6 +378,21 @@ def test_many_fits_are_refused_in_words_or_sound(case):
     check_case(case)
 
 
+def test_a_horseshoe_without_a_mode_under_a_ridge():
+    """Which tells the coefficients that are far from 0."""
+    X, y, weights = np.eye(16, 1), np.tile([0.0, 1e-149], 8), np.full(16, 1e40)
+    model = BayesianNegativeBinomialRegression(
+        ENGINES["mcmc"],
+        prior="horseshoe",
+        positive=True,
+        fit_intercept=False,
+        standardize=False,
+        random_state=0,
+    )
+    refused_or_sound(model, X, y, weights)
+    assert model.warned
+
+
 @pytest.mark.parametrize("columns", COLUMNS)
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_degenerate_columns_are_fitted(Estimator, columns, rng):
