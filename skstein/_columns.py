@@ -8,12 +8,6 @@ from ._row_blocks import row_blocks
 _EPS = np.finfo(np.float64).eps
 
 
-def drop_weightless(X, y, sample_weight, *others):
-    """Leave out samples of weight zero, so that they define no class and no mean."""
-    kept, arrays = sample_weight > 0.0, (X, y, sample_weight, *others)
-    return arrays if kept.all() else tuple(values[kept] for values in arrays)
-
-
 def canonical(X):
     """X with one entry per place if it is sparse; a copy if it had several."""
     if sparse.issparse(X) and not X.has_canonical_format:

@@ -130,6 +130,12 @@ def check_sample_weight(sample_weight, X, may_be_zero=False):
     return weights
 
 
+def drop_weightless(X, y, sample_weight, *others):
+    """Leave out samples of weight zero, so that they define no class and no mean."""
+    kept, arrays = sample_weight > 0.0, (X, y, sample_weight, *others)
+    return arrays if kept.all() else tuple(values[kept] for values in arrays)
+
+
 def check_magnitude(values, name, smallest=SMALLEST):
     """Refuse values that are not finite or too large to be squared, and columns that are too small.
 

@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import priors, shards, targets
-from .._columns import canonical, constant_columns, drop_weightless, location_and_scale
+from .._columns import canonical, constant_columns, location_and_scale
 from .._estimator import BayesianEstimator
 from .._validation import (
     HasMethods,
     StrOptions,
     check_magnitude,
     check_sample_weight,
+    drop_weightless,
     validate_data,
 )
 from .._warnings import warn

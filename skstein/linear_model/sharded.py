@@ -16,8 +16,14 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_array, column_or_1d
 
 from .. import shards
-from .._columns import canonical, drop_weightless, location_and_scale_of, moments
-from .._validation import about, check_features, check_magnitude, check_sample_weight
+from .._columns import canonical, location_and_scale_of, moments
+from .._validation import (
+    about,
+    check_features,
+    check_magnitude,
+    check_sample_weight,
+    drop_weightless,
+)
 from ..targets import over_shards
 from ..targets.design import make_design
 from .offset import check_offset, split

@@ -7,9 +7,14 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._class_labels import class_codes, stream_classes
-from .._columns import drop_weightless
 from .._prediction_methods import BayesianClassifierMixin
-from .._validation import HasMethods, StrOptions, check_sample_weight, validated
+from .._validation import (
+    HasMethods,
+    StrOptions,
+    check_sample_weight,
+    drop_weightless,
+    validated,
+)
 from ..inference import ENGINES
 from ..inference._network_engines import NETWORK_ENGINES
 from ..outcomes import Bernoulli, Categorical

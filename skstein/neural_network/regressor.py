@@ -10,7 +10,6 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._columns import drop_weightless
 from .._parallel import make_map, one_thread
 from .._prediction_methods import BayesianRegressorMixin, without_overflow
 from .._random import as_generator
@@ -22,6 +21,7 @@ from .._validation import (
     check_count,
     check_magnitude,
     check_sample_weight,
+    drop_weightless,
     validated,
 )
 from .._warnings import warn

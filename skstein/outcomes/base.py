@@ -32,6 +32,14 @@ def weighted(values, weights):
     return values if weights is None else values * weights
 
 
+def in_rows(eta):
+    """The heads with the axes of rows and of several outcomes in one."""
+    if np.ndim(eta[0]) == 2:
+        return eta
+    shape = np.shape(eta[0])
+    return [np.broadcast_to(head, shape).reshape(-1, shape[-1]) for head in eta]
+
+
 class Outcome:
     """Base class of outcomes.
 

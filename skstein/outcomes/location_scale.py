@@ -7,15 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import NumericOutcome
-
-
-def in_rows(eta):
-    """The heads with the axes of rows and of several outcomes in one."""
-    if np.ndim(eta[0]) == 2:
-        return eta
-    shape = np.shape(eta[0])
-    return [np.broadcast_to(head, shape).reshape(-1, shape[-1]) for head in eta]
+from .base import NumericOutcome, in_rows
 
 
 class LocationScale(NumericOutcome):

@@ -8,7 +8,8 @@ from scipy.stats import t
 
 from ..priors import HalfStudentT
 from ..priors.noise import JointPrior, LogGamma
-from .location_scale import LocationScale, in_rows
+from .base import in_rows
+from .location_scale import LocationScale
 
 LEAST_DF = 2.0  # of which there is a variance; with more, its posterior mean is finite too
 
