@@ -54,7 +54,7 @@ class AdaptivePMFVB(Engine):
         Share of the weights that move in an iteration, chosen at random for each particle, with the
         particles' mean in place of the others; all weights, each particle by itself, for 1.
     step_size : float or "auto", default="auto"
-        Step h of the Langevin dynamics; "auto" is 0.05, or less where a minibatch is a small share
+        Step h of the Langevin dynamics; "auto" is 0.02, or less where a minibatch is a small share
         of the rows, so that its noise stays below a tenth of the dynamics'.
     drift : float, default=0.0
         Factor of the adaptive drift. Trained networks do not need it; the paper has 100, from small
@@ -122,7 +122,7 @@ class AdaptivePMFVB(Engine):
         batch = n if self.batch_size is None else min(self.batch_size, n)
         step = self.step_size
         if step == "auto":
-            step = min(0.05, 0.4 * batch / n)
+            step = min(0.02, 0.4 * batch / n)
         scale, first, second = np.ones((m, p)), np.zeros(p), np.zeros(p)
         size = max(1, round(self.block_fraction * p))
         limit = _LARGEST * np.sqrt(size)
