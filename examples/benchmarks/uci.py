@@ -45,7 +45,7 @@ from skstein.metrics import crps_normal_mixture
 SETS = ["boston", "yacht", "energy", "concrete", "wine", "power", "kin8nm", "naval", "protein"]
 SCORES = ["rmse", "log_likelihood", "crps", "coverage", "seconds", "n_warnings"]
 FIELDS = ["set", "method", "split", *SCORES]
-TITLES = {"ours": "ksd-mcmc", "sklearn": "20 of scikit-learn", "gp": "Gaussian process"}
+TITLES = {"ours": "mcmc", "sklearn": "20 of scikit-learn", "gp": "Gaussian process"}
 PEERS = ("sklearn", "gp")
 LARGEST_GP = 2000  # rows
 # Mean test log likelihoods of Stein variational gradient descent, Liu & Wang (2016), table 1;

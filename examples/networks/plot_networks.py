@@ -132,12 +132,10 @@ print("{:.2f} to {:.2f}".format(*np.quantile(noise, [0.05, 0.95])))
 # Nine tables
 # -----------
 # Tables of the UCI repository, with the splits of Hernandez-Lobato & Adams (2015): nine tenths of
-# the rows to train on. Networks were those of version 0.1.0, with one hidden layer of 50 units
-# (protein 100) and one noise for all rows; what the default came to since is on
-# :doc:`/methods/neural_networks`. (One column of Boston housing is an offensive statistic of
-# race; the table is kept for comparison with published numbers, and good for nothing else.) The
+# the rows to train on, here the first two. (One column of Boston housing is an offensive statistic
+# of race; the table is kept for comparison with published numbers, and good for nothing else.) The
 # rows are not part of the package; ``examples/benchmarks/uci.py`` computed the results below in
-# an hour and a half of one core.
+# half an hour of one core.
 #
 # The mean log density of test rows, which judges prediction and doubt at once, is published for
 # Stein variational gradient descent (SVGD; Liu & Wang 2016, table 1), probabilistic
@@ -223,7 +221,7 @@ for (method, (label, color)), offset in zip(methods.items(), offsets, strict=Tru
 density.axvspan(-0.1, 0.1, color="0.95", lw=0, zorder=0)
 density.axvline(0, color="0.5", lw=1, ls="--", label="deep ensembles")
 density.set_xscale("symlog", linthresh=0.1)
-density.set_xlim(-2.5, 3.5)
+density.set_xlim(-2.5, 6.0)
 density.set_xticks([-1, -0.1, 0, 0.1, 1], ["-1", "-0.1", "0", "+0.1", "+1"])
 density.set_xlabel("nats per row")
 density.set_title("Log likelihood, from deep ensembles'", loc="left", fontsize=11)
@@ -253,19 +251,17 @@ figure.legend(
 plt.show()
 
 # %%
-# That default is level with the best published results or ahead of them, but for deep ensembles
-# on protein, whose noise depends on the row: in these runs all rows had the same. Both engines
-# that sample the noise, chains and ``"pmfvb"``, are ahead of the bare ensemble on boston and
-# yacht; elsewhere the three differ by a few hundredths. (``"svgd"`` and ``"fwss"`` are in the
-# file too: they are the ensemble, to 0.03.) The networks of scikit-learn stop too early, by the
-# tolerance that is their default, where there is hardly any noise: on yacht, energy and naval. On
-# wine and protein they are as good; on protein forty fits, half of them for the noise, took 428
-# seconds of one core, the default 20.
+# The default, chains in which each row has noise of its own, is ahead of the best published results
+# on all nine. ``"pmfvb"``, which samples one noise for all rows, and the bare ensemble are level with
+# deep ensembles or ahead; chains add most where there is hardly any noise, on yacht, energy and
+# naval, and where it differs between rows, on protein. (``"svgd"`` and ``"fwss"`` are in the file
+# too: they are the ensemble, to 0.05.) The networks of scikit-learn stop too early, by the tolerance
+# that is their default, where there is hardly any noise. On protein forty fits of them, half of them
+# for the noise, took 440 seconds of one core, the default 27.
 #
-# The Gaussian process is level on boston and perhaps ahead on yacht; it was fitted to tables of up
-# to 2000 rows. On wine the grades are whole numbers and rows repeat, which a process without noise
-# can exploit: its likelihood there means little.
+# The Gaussian process is second on yacht; it was fitted to tables of up to 2000 rows. On wine the
+# grades are whole numbers and rows repeat, which a process without noise can exploit, and noise that
+# differs between rows: likelihoods there mean little.
 #
-# Intervals of the default hold their 90 % everywhere but on concrete (87 %), and on yacht and naval
-# nearly all rows; 93 % on average. :doc:`/methods/neural_networks` has all twenty splits, and the
-# other engines.
+# Intervals of the default hold their 90 % on most tables, and more on energy, yacht and naval, which
+# have hardly any noise; 94 % on average. :doc:`/methods/neural_networks` has more splits and seeds.
