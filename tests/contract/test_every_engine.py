@@ -43,10 +43,8 @@ def kind(problem):
 
 
 def chosen(problem, engine):
-    """An instance of the engine with few particles."""
-    if "networks" in problem:
-        return clone(NETWORK_ENGINES[engine])
-    return ENGINES[engine](n_particles=20)
+    """A short instance of the engine."""
+    return clone((NETWORK_ENGINES if "networks" in problem else small.ENGINES)[engine])
 
 
 def make(problem, engine, **params):
@@ -147,7 +145,9 @@ def test_a_seed_fixes_every_bit_whatever_n_jobs(problem, engine):
 @every_case
 def test_another_seed_gives_other_particles(problem, engine):
     X, y = data(problem)
-    first, second = (make(problem, engine).set_params(random_state=s).fit(X, y) for s in (0, 1))
+    first, second = (
+        make(problem, chosen(problem, engine)).set_params(random_state=s).fit(X, y) for s in (0, 1)
+    )
     assert not np.array_equal(first.posterior_.particles, second.posterior_.particles)
 
 
@@ -236,7 +236,7 @@ def test_a_fit_keeps_no_training_data(problem, engine):
 @every_case
 def test_verbose_prints_a_line_a_tenth(problem, engine, capsys):
     X, y = data(problem)
-    estimator = make(problem, engine, verbose=1).fit(X, y)
+    estimator = make(problem, chosen(problem, engine), verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 10 + 2  # and one for each stage
     assert len(lines) > 0 or estimator.n_iter_ <= 1
