@@ -130,7 +130,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
                 n_jobs=self.n_jobs,
                 callback=callback,
             )
-            vars(self).update(attributes(posterior))
+            self.__dict__.update(attributes(posterior))
         return self
 
     def _engine(self, target):
@@ -159,7 +159,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
             posterior = run_update(self.posterior_, target, self.inference_, n_jobs=self.n_jobs)
             if callback is not None:
                 callback(1, 1, partial(copy, posterior), {})
-            vars(self).update(attributes(posterior))
+            self.__dict__.update(attributes(posterior))
         return self
 
     def _attributes(self, bijection, names, fitted, posterior):
@@ -172,7 +172,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
         posterior.classes = getattr(self, "classes_", None)
         fitted = {**fitted, "posterior_": posterior, "n_iter_": posterior.n_iter}
         twin = copy(self)
-        vars(twin).update(fitted)
+        twin.__dict__.update(fitted)
         return fitted | twin._summaries(posterior)
 
     @contextmanager

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, wrap_non_picklable_objects
@@ -36,7 +37,8 @@ class _Hold:
     """
 
     def __init__(self):
-        self._lock, self._holders, self._limit = threading.Lock(), 0, None
+        self._lock, self._holders = threading.Lock(), 0
+        self._limit: Any = None
 
     def __enter__(self):
         with self._lock:

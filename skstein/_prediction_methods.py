@@ -5,7 +5,9 @@ block of rows under each particle (`skstein.outcomes.base`). Everything else is 
 block.
 """
 
+from collections.abc import Callable
 from functools import partial, wraps
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -50,6 +52,13 @@ class PredictsOutcomes:
     else they are about the outcome itself.
     """
 
+    classes_: Any
+    posterior_: Any
+    _outcome: Any
+    _heads: Callable
+    _observed: Callable
+    _read: Callable
+    _uncertainty: Callable
     _n_outputs = 1  # numbers that one particle predicts for one row
     _rows_independent = True  # given a particle, so that their likelihood is a product
 

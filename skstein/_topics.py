@@ -118,16 +118,16 @@ class TopicParticles:
         pieces = [
             (topics[i], block, seeds[i, block.rows]) for i in range(len(topics)) for block in blocks
         ]
-        pieces = zip(*pieces, strict=True)
-        return zip(*map_pieces(partial(function, self.settings), *pieces, *arguments), strict=True)
+        parts = *zip(*pieces, strict=True), *arguments
+        return zip(*map_pieces(partial(function, self.settings), *parts), strict=True)
 
     def _summed(self, blocks, counts):
         """Counts of the pieces of `_over_pieces`, in their order, as an array like the topics."""
         total = np.zeros(self.topics.shape)
         counts = iter(counts)
-        for particle in total:
+        for i in range(len(total)):
             for block in blocks:
-                particle[:, block.columns] += next(counts).T
+                total[i][:, block.columns] += next(counts).T
         return total
 
 

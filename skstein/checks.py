@@ -6,6 +6,8 @@ rows alone, derivatives with central differences, minibatches with all rows. The
 it takes a moment even where a fit takes hours.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ._random import as_generator
@@ -116,7 +118,8 @@ def _check_rows(function, name, theta, shape):
 
 def _check_derivative(function, point, derivative, tolerance, i, name, of):
     """Compare a derivative (dim, ...) at a point with central differences of ``function``."""
-    best, error = None, np.full(derivative.shape, np.inf)
+    best: Any = None
+    error = np.full(derivative.shape, np.inf)
     # Rounding spoils short steps where the values are large, curvature long ones.
     for relative in _STEPS:
         step = relative * np.maximum(1.0, np.abs(point))

@@ -412,7 +412,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                 t += 1
                 if rounds.end(t, ess=state.ess(), power=power):
                     break
-            vars(self).update(attributes(make_posterior()))
+            self.__dict__.update(attributes(make_posterior()))
         self._warn_of_problems(power)
 
     def _warn_of_problems(self, power):

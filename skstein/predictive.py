@@ -135,8 +135,8 @@ def _reached(estimator, X):
     found = type(estimator).__name__
     if isinstance(estimator, type):
         found = f"the class {estimator.__name__} instead of an instance"
-    wrappers = _reached.registry.keys() - {object, PredictsOutcomes}
-    wrappers = sorted(wrapper.__name__ for wrapper in wrappers)
+    reached = _reached.registry.keys() - {object, PredictsOutcomes}
+    wrappers = sorted(wrapper.__name__ for wrapper in reached)
     raise TypeError(
         "predictive needs a fitted classifier or regressor of skstein, alone or as the final "
         f"predictor inside {', '.join(wrappers)}; found {found}."

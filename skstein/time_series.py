@@ -426,7 +426,7 @@ class StochasticVolatility(BayesianEstimator):
     def _validated(self, X, reset, least=1):
         """The returns as float64 of shape (n,)."""
         refuse_dask(X, "X")
-        index = getattr(X, "index", None)
+        index: Any = getattr(X, "index", None)
         if getattr(index, "inferred_type", "") in ("datetime64", "period") and not (
             index.is_monotonic_increasing
         ):

@@ -12,6 +12,7 @@ sampling", as corrected in the documentation.
 """
 
 import math
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -153,7 +154,7 @@ class Oracle:
         ]
         points = [np.ascontiguousarray(all_points[:, block]) for block in blocks]
         scores = [np.ascontiguousarray(all_scores[:, block]) for block in blocks]
-        ascents = [Ascent(learning_rate, n_steps, target.stochastic) for _ in blocks]
+        ascents: Sequence = [Ascent(learning_rate, n_steps, target.stochastic) for _ in blocks]
         rngs = rng.spawn(n_blocks)
         while not all(ascent.done for ascent in ascents):
             moved = map(advance, blocks, points, scores, ascents, rngs)

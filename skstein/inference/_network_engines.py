@@ -1,5 +1,6 @@
 """The engines for neural networks by name: those whose settings suit thousands of coordinates."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -35,7 +36,7 @@ _CHAINS = {
     "ksd-mcmc": partial(_chains, KSDThinnedMCMC, thinner=OnlineKSDThinner(spread=0)),
 }
 _DRIFT: dict[str, Any] = {"kernel": RBF("median"), "learning_rate": 0.01, "batch_size": 100}
-_PARTICLES = {
+_PARTICLES: dict[str, Callable] = {
     "ensemble": Ensemble,
     "pmfvb": AdaptivePMFVB,
     "svgd": partial(SVGD, max_iter=500, **_DRIFT),

@@ -128,9 +128,9 @@ class AdaptivePMFVB(Engine):
         limit = _LARGEST * np.sqrt(size)
         pool = []
         kept = np.linspace(self.n_iterations / 2, self.n_iterations, self.n_snapshots + 1)[1:]
-        kept = set(kept.round().astype(int))
-        ends = np.array_split(np.arange(1, self.n_iterations + 1), self.n_rounds(target))
-        ends = {part[-1] for part in ends}
+        snapshots = set(kept.round().astype(int))
+        parts = np.array_split(np.arange(1, self.n_iterations + 1), self.n_rounds(target))
+        ends = {part[-1] for part in parts}
 
         def make_posterior():
             # Before the first snapshot without draws, which would change what follows.
@@ -165,7 +165,7 @@ class AdaptivePMFVB(Engine):
                 new = scale * target.weight_score(theta[:, :p], rows, precision, noise_precision)
                 first = _FIRST * first + (1.0 - _FIRST) * new.mean(axis=0)
                 second = _SECOND * second + (1.0 - _SECOND) * new.std(axis=0)
-            if iteration in kept:
+            if iteration in snapshots:
                 pool.append(self._with_noise(target, theta, rng))
             if iteration in ends and rounds.end(iteration, drift=float(length.mean())):
                 break

@@ -31,7 +31,8 @@ from .base import (
 )
 from .svgd import SVGD, drift_kernel
 
-_CACHE = {"max_iter": 8, "learning_rate": 0.2}  # of the SVGD that finds where searches begin
+# Of the SVGD that finds where searches begin.
+_CACHE: dict[str, Any] = {"max_iter": 8, "learning_rate": 0.2}
 
 
 @dataclass(eq=False, repr=False)
@@ -167,7 +168,7 @@ class FWSS(Engine):
         kernel = drift_kernel(self.kernel).fixed(starts)
         measure, iteration = SteinMeasure(n, starts), 0
         cached = self.init == "svgd" and not kept
-        known = target.score(starts) if cached or kept or target.stochastic else None
+        known: Any = target.score(starts) if cached or kept or target.stochastic else None
         for i in range(kept):
             measure.put(i, starts[i], known[i])
         total = (n - kept) * (1 + self.n_sweeps) or n * self.n_sweeps

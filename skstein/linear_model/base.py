@@ -410,8 +410,8 @@ class BayesianLinearModel(BayesianEstimator):
         return read(self, X)
 
     def _heads(self, X, theta):
-        column, offset = self._scaling.offset_column, 0.0
-        features = X
+        features, column = X, self._scaling.offset_column
+        offset: Any = 0.0
         if self._effects is not None:
             features, offset = X.features, X.offset
         elif column is not None:

@@ -286,8 +286,8 @@ class RandomEffects:
         for of in self.groupings:
             sds = np.exp(posterior.particles[:, of.sds])
             spread, square = posterior.weights @ sds, posterior.weights @ sds**2
-            shape = (len(of.labels), n_outputs, len(of.terms))
-            shape = shape if n_outputs > 1 else shape[::2]
+            outputs = (n_outputs,) if n_outputs > 1 else ()
+            shape = len(of.labels), *outputs, len(of.terms)
             found[of.name] = Bunch(
                 groups=of.labels,
                 terms=["intercept", *of.terms[1:]],

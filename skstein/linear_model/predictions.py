@@ -5,9 +5,11 @@ knows them, so that the methods themselves read X alone.
 """
 
 import re
+from collections.abc import Callable
 from copy import copy
 from functools import wraps
 from inspect import Parameter, signature
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -66,6 +68,8 @@ def _with_keywords(method):
 class LinearPredictions(PredictsOutcomes):
     """Predictions that take an offset and ``effects`` beside X."""
 
+    _scaling: Any
+    _check_offset: Callable
     _offset = None
     _level = _LEVELS[0]
 

@@ -244,7 +244,7 @@ class _BayesianMLP(BayesianEstimator):
         posterior = ParticlePosterior(
             kept.particles, names=target.names, n_iter=n_iter, diagnostics=kept.counts
         )
-        vars(self).update(
+        self.__dict__.update(
             posterior_=posterior,
             n_iter_=n_iter,
             inference_=Ensemble(self.n_networks),

@@ -35,7 +35,7 @@ class Normal(LocationScale):
     array([[1.645]])
     """
 
-    extra = ("log_sigma2",)
+    extra: tuple[str, ...] = ("log_sigma2",)
 
     def __init__(self, noise_prior=None):
         self.noise_prior = HalfStudentT() if noise_prior is None else noise_prior

@@ -126,5 +126,5 @@ class JointPrior(Prior):
         return JointPrior(*(part.conditional(block) for part, block in blocks))
 
     def sample(self, rng, m, *size):
-        size = [p // len(self.parts) for p in size]
-        return np.hstack([part.sample(rng, m, *size) for part in self.parts])
+        share = [p // len(self.parts) for p in size]
+        return np.hstack([part.sample(rng, m, *share) for part in self.parts])

@@ -18,6 +18,7 @@ metric before.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
@@ -82,8 +83,9 @@ class Metric:
 
     def __init__(self, scale=None, center=None):
         self.scale, self.center = scale, center
-        dense = scale is not None and scale.ndim == 2
-        self._inverse = solve_triangular(scale, np.eye(len(scale)), lower=True) if dense else None
+        self._inverse: Any = None
+        if scale is not None and scale.ndim == 2:
+            self._inverse = solve_triangular(scale, np.eye(len(scale)), lower=True)
 
     def forward(self, z):
         """Displacements of theta for displacements ``z``, both of shape (m, dim)."""

@@ -83,8 +83,8 @@ def trajectories(target, chains, step, n_steps, center=None):
     in its momentum and in the force on it, the rows of ``state``.
     """
     metric, normal, shape = chains.metric, center is not None, chains.theta.shape
-    turn = [[math.cos(step), math.sin(step)], [-math.sin(step), math.cos(step)]]
-    turn = np.array(turn if normal else [[1.0, step], [0.0, 1.0]])
+    about = [[math.cos(step), math.sin(step)], [-math.sin(step), math.cos(step)]]
+    turn = np.array(about if normal else [[1.0, step], [0.0, 1.0]])
     half, whole = ([[1.0, 0.0, 0.0], [normal * kick, 1.0, kick]] for kick in (0.5 * step, step))
     origin = center if normal else chains.theta
     state = np.zeros((3, *shape))

@@ -4,6 +4,7 @@ A bijection maps coordinates ``z`` in which an engine works to coordinates ``the
 ``theta = forward(z)``. It is kept in the posterior, which is why it holds no target.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -120,6 +121,8 @@ class Affine:
 
 class Placed:
     """Base class of bijections that share the work of what `placed` gives, in a method ``at``."""
+
+    at: Callable
 
     def forward(self, z):
         return self.at(z)[0]

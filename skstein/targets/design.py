@@ -7,6 +7,7 @@ or of single precision, and standardising is left to the coefficients.
 """
 
 import copy
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -45,10 +46,9 @@ def make_design(X, fit_intercept=True, center=None, scale=None, copied_up_to=_CO
     p = X.shape[1]
     center = np.zeros(p) if center is None else np.asarray(center, dtype=float)
     scale = np.ones(p) if scale is None else np.asarray(scale, dtype=float)
-    design = SparseDesign if sparse else DenseDesign
-    if not sparse and 8 * X.shape[0] * (p + bool(fit_intercept)) > copied_up_to:
-        design = FoldedDesign
-    return design(X, bool(fit_intercept), center, scale)
+    folded = 8 * X.shape[0] * (p + bool(fit_intercept)) > copied_up_to
+    dense = FoldedDesign if folded else DenseDesign
+    return (SparseDesign if sparse else dense)(X, bool(fit_intercept), center, scale)
 
 
 def joined(designs):
@@ -93,6 +93,8 @@ class Aligned:
 class _Design(Aligned):
     """What the designs share."""
 
+    _X: Any
+    shape: tuple[int, int]
     sent_once = True  # to each worker: it is large, and never changes
     least_rows = LEAST_ROWS  # of a block; see `row_blocks`
 

@@ -25,6 +25,7 @@ follow every move of the scales. Its prior is the integral over its local scale.
 
 import copy
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -292,7 +293,8 @@ class HorseshoeTarget(Wrapper):
             log_det = np.linalg.slogdet(found.hessian)[1]
             return slice_.log_density(found.mode[None])[0] - 0.5 * log_det, found
 
-        guess, best, path = start[rest], (-np.inf, 0.0, None), {}
+        guess, path = start[rest], {}
+        best: tuple[float, float, Any] = -np.inf, 0.0, None
         for u in np.arange(1.5, -2.6, -0.5):
             value, found = path[u] = given(u, guess)
             guess = found.mode

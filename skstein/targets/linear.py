@@ -2,6 +2,7 @@
 
 import copy
 import math
+from typing import Any
 
 import numpy as np
 
@@ -71,6 +72,7 @@ class LinearTarget(RegressionTarget):
     """
 
     sums_rows = False
+    _gram: Any
 
     def __init__(self, X, y, *, noise_prior=None, factorized=False, **kwargs):
         y, offset = np.asarray(y, dtype=float), kwargs.pop("offset", None)

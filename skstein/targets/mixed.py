@@ -15,6 +15,7 @@ once the effects of the largest one are integrated out.
 import copy
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -60,6 +61,7 @@ class MixedTarget(SummedTarget):
 
     # A standard deviation that may be 0 leans, and particles at the start do not see how far.
     judged_by_chains = True
+    regression: Any
 
     def __init__(self, regression: RegressionTarget, groupings: Sequence[Grouping], prior=None):
         self.regression, self.n_rows = regression, regression.n_rows
@@ -85,7 +87,7 @@ class MixedTarget(SummedTarget):
         ]
         extra = np.arange(regression._n_coef, regression.dim)
         self._order = np.append(np.hstack([own, *theirs]).ravel(), extra)
-        self._rows = copy.copy(regression)
+        self._rows: Any = copy.copy(regression)
         self._rows.design = GroupedDesign(regression.design, effects)
         self._rows.n_columns = self._rows.design.shape[1]
         self._rows._n_coef = k * self._rows.n_columns

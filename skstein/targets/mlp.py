@@ -108,6 +108,8 @@ class MLPTarget(Target):
     (3, 17)
     """
 
+    n_rows: int
+
     def __init__(
         self,
         X,

@@ -3,6 +3,7 @@
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +73,8 @@ class Network:
         -------
         outputs, slopes : ndarray of shape (m, n, n_outputs), in float64
         """
-        inputs, slopes = X.astype(self.dtype), None
+        inputs = X.astype(self.dtype)
+        slopes: Any = None
         both = (self._layers_of(part.astype(self.dtype)) for part in (theta, directions))
         layers, activation = zip(*both, strict=True), _jit.mlp.ACTIVATIONS[self.activation]
         for layer, ((weights, bias), (way, way_of_bias)) in enumerate(layers):

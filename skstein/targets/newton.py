@@ -1,6 +1,7 @@
 """The mode of a target by Newton's method, and the Gaussian there."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
@@ -29,7 +30,7 @@ class Laplace:
     mode : ndarray of shape (dim,)
     hessian : ndarray of shape (dim, dim), or (dim,) above 2000 coordinates
         Of the negative log density, at the mode.
-    bijection : Affine
+    bijection : Affine, or Within one of some coordinates
         From standard normal coordinates. It keeps the target's factors apart: then these are the
         coordinates of the Gaussian's mean field.
     n_iter : int
@@ -39,7 +40,7 @@ class Laplace:
 
     mode: np.ndarray
     hessian: np.ndarray
-    bijection: Affine
+    bijection: Any
     n_iter: int
     converged: bool
 

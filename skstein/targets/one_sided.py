@@ -94,8 +94,8 @@ def _line_quantiles(target, origin, direction, scale, u):
 def _fit_hyperbola(u, quantiles):
     """(xi, a, b, c, u0) of the least squares fit of T(u) to the quantiles, |b| < a."""
     weights = np.sqrt(norm.pdf(u) + 0.02)[:, None]
-    c, u0 = np.meshgrid(np.geomspace(0.05, 4.0, 16), np.linspace(-3.0, 3.0, 25), indexing="ij")
-    c, u0 = c.ravel(), u0.ravel()
+    grid = np.meshgrid(np.geomspace(0.05, 4.0, 16), np.linspace(-3.0, 3.0, 25), indexing="ij")
+    c, u0 = (axis.ravel() for axis in grid)
     h = np.hypot(c[:, None], u - u0[:, None])
     one, u = np.ones_like(h), np.broadcast_to(u, h.shape)
     wanted = weights[:, 0] * quantiles
@@ -151,7 +151,7 @@ def _turn_along_walls(matrix, walls, pushes):
     Walls that are hardly told apart from those before stay as they are.
     """
     pushes = pushes / np.abs(pushes[np.arange(len(walls)), walls])[:, None]
-    told = []
+    told: list[int] = []
     for k in range(len(walls)):
         if np.linalg.cond(pushes[np.ix_([*told, k], walls[[*told, k]])]) < _WORST:
             told.append(k)

@@ -49,6 +49,8 @@ class TransformedRegression(Transformed):
         What comes before that.
     """
 
+    n_rows: int
+
     def __init__(self, target, bijection, affine, before=None):
         super().__init__(target, bijection)
         self._affine, self._before = affine, before

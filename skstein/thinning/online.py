@@ -359,7 +359,8 @@ class OnlineKSDThinner(BaseEstimator):
         self._dim = dim
         self._previous = None
         self._moments = StreamMoments(dim, full=self.recalibrate)
-        self._path, self._path_every = [], _PIECE
+        self._path: list[tuple] = []
+        self._path_every = _PIECE
         self.n_seen_ = self.n_rejected_ = 0
         self._dictionary = _jit.thinning.empty_dictionary(1, dim)
 
