@@ -37,7 +37,8 @@ from ..priors.deviations import LogInverseGamma
 from .joint_prior import Flat
 from .log_density import LogDensity
 from .newton import gaussian_bijection, laplace_approximation
-from .wrapper import Slice, Wrapper
+from .subspace import Slice
+from .wrapper import Wrapper
 
 _ROUND = 0.02  # below which w does not tell the logarithmic spike at 0
 _W_MOST = 8.0

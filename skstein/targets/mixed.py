@@ -27,8 +27,8 @@ from .glm import RegressionTarget, SummedTarget
 from .grouped_design import GroupedDesign, GroupedGram, Grouping
 from .linear import LinearTarget
 from .newton import DIAGONAL_ABOVE, Laplace, gaussian_surrogate, laplace_approximation
+from .subspace import Slice
 from .transformed import Transformed
-from .wrapper import Slice
 
 _MOST_EXPANSIONS = 30
 _TOLERANCE = 1e-3  # of the score of the effects at the mode, in standard deviations

@@ -1,8 +1,8 @@
-"""A target on a few directions through its space."""
+"""A target on a few directions through its space, or on some of its coordinates."""
 
 import numpy as np
 
-from .wrapper import Wrapper
+from .wrapper import Inside, Wrapper
 
 
 class Subspace(Wrapper):
@@ -50,6 +50,30 @@ class Subspace(Wrapper):
 
     def _pulled(self, phi, score):
         return score @ self.basis.T
+
+
+class Slice(Inside):
+    """The density of some coordinates of a target inside, the others being those of a point.
+
+    Parameters
+    ----------
+    target : Target
+    point : ndarray of shape (target.dim,)
+    free : ndarray of int, shape (dim,)
+        Positions of the coordinates that are not held.
+    """
+
+    def __init__(self, target, point, free):
+        self.target, self.point, self.free, self.dim = target, point, free, len(free)
+
+    def forward(self, z):
+        """The coordinates of the target inside, shape (m, target.dim)."""
+        theta = np.tile(self.point, (len(z), 1))
+        theta[:, self.free] = z
+        return theta
+
+    def _pulled(self, z, score):
+        return score.take(self.free, axis=1)
 
 
 def curve_plane(first, middle, second, n_weights):

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from .base import Target, supports
 
 _RESTS = ("score", "hessian", "log_prior", "sample_prior", "pointwise_log_likelihood", "of_rows")
@@ -80,27 +78,3 @@ class Wrapper(Inside):
 
     def of_rows(self, function, z):
         return self.target.of_rows(function, self.forward(z))
-
-
-class Slice(Inside):
-    """The density of some coordinates of a target inside, the others being those of a point.
-
-    Parameters
-    ----------
-    target : Target
-    point : ndarray of shape (target.dim,)
-    free : ndarray of int, shape (dim,)
-        Positions of the coordinates that are not held.
-    """
-
-    def __init__(self, target, point, free):
-        self.target, self.point, self.free, self.dim = target, point, free, len(free)
-
-    def forward(self, z):
-        """The coordinates of the target inside, shape (m, target.dim)."""
-        theta = np.tile(self.point, (len(z), 1))
-        theta[:, self.free] = z
-        return theta
-
-    def _pulled(self, z, score):
-        return score.take(self.free, axis=1)
