@@ -24,7 +24,7 @@ Bayesian inference via particle mirror descent" (arXiv:1506.03101), appendix F.2
 
 from copy import copy
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -123,11 +123,11 @@ class TopicParticles:
 
     def _summed(self, blocks, counts):
         """Counts of the pieces of `_over_pieces`, in their order, as an array like the topics."""
-        total = np.zeros(self.topics.shape)
+        total: Any = np.zeros(self.topics.shape)
         counts = iter(counts)
-        for i in range(len(total)):
+        for particle in total:
             for block in blocks:
-                total[i][:, block.columns] += next(counts).T
+                particle[:, block.columns] += next(counts).T
         return total
 
 

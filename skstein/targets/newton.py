@@ -30,7 +30,7 @@ class Laplace:
     mode : ndarray of shape (dim,)
     hessian : ndarray of shape (dim, dim), or (dim,) above 2000 coordinates
         Of the negative log density, at the mode.
-    bijection : Affine, or Within one of some coordinates
+    bijection : Affine, or Within with an Affine of some coordinates
         From standard normal coordinates. It keeps the target's factors apart: then these are the
         coordinates of the Gaussian's mean field.
     n_iter : int
