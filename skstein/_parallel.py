@@ -82,6 +82,11 @@ def _held(function, *args):
         return function(*args)
 
 
+def _here(function, pieces):
+    with one_thread():  # once: it takes longer than a small piece
+        return [function(*args) for args in pieces]
+
+
 def _delivered(piece):
     result = piece()
     return wrap_non_picklable_objects(lambda: result)
@@ -137,8 +142,9 @@ def _opened(packed, *parcels):
 _local = threading.local()
 
 
-def _mark():
+def _begin_thread():
     _local.is_worker = True
+    _libraries("openmp").limit(limits=1)  # for as long as this thread lives
 
 
 def make_map(n_jobs=None):
@@ -169,7 +175,7 @@ class OneByOne(AbstractContextManager):
     whole = True  # so that what could be one piece should be
 
     def __call__(self, function, *iterables):
-        return [_held(function, *args) for args in zip(*iterables, strict=True)]
+        return _here(function, zip(*iterables, strict=True))
 
     def __exit__(self, *error):
         pass
@@ -180,18 +186,21 @@ class _Map(AbstractContextManager):
         # Memory-mapped arguments would be deleted between the calls of one run.
         self._parallel = Parallel(n_jobs=n_jobs, prefer="threads", max_nbytes=None)
         backend, _ = get_active_backend(prefer="threads")
-        n_workers = backend.effective_n_jobs(self._parallel.n_jobs)
+        self._n_workers = backend.effective_n_jobs(self._parallel.n_jobs)
         self._threads = None
         self._sent = _Sent(backend) if hasattr(backend, "data_futures") else None
-        if isinstance(backend, ThreadingBackend) and n_workers > 1:
-            self._threads = ThreadPoolExecutor(n_workers, initializer=_mark)
+        if isinstance(backend, ThreadingBackend) and self._n_workers > 1:
+            self._threads = ThreadPoolExecutor(self._n_workers, initializer=_begin_thread)
 
     def __call__(self, function, *iterables):
         pieces = zip(*iterables, strict=True)
         if getattr(_local, "is_worker", False):  # which would wait for itself
-            return [_held(function, *args) for args in pieces]
+            return _here(function, pieces)
         if self._threads is not None:
-            return list(self._threads.map(lambda args: _held(function, *args), pieces))
+            with one_thread():
+                return list(self._threads.map(lambda args: function(*args), pieces))
+        if self._sent is None and self._n_workers == 1:
+            return _here(function, pieces)
         if self._sent is not None:
             return [
                 result()

@@ -1,5 +1,9 @@
 """Small engines and networks, for tests of what does not depend on a posterior's accuracy."""
 
+from itertools import product
+from operator import ne
+
+import pytest
 from sklearn.base import clone
 
 from skstein.inference import (
@@ -45,6 +49,19 @@ NETWORK_ENGINES = {
     "svgd": SVGD(3, kernel=RBF("median"), max_iter=10),
     "fwss": FWSS(3, kernel=RBF("median"), max_iter_oracle=10),
 }
+
+
+def crossed(*values):
+    """Parameters for all combinations of values.
+
+    Those that differ from the first of each in one value come in every run, the others in
+    `make test-all`.
+    """
+    first = [next(iter(some)) for some in values]
+    return [
+        pytest.param(*each, marks=[pytest.mark.slow] * (sum(map(ne, each, first)) > 1))
+        for each in product(*values)
+    ]
 
 
 def network(Estimator, engine="ensemble", **params):

@@ -73,18 +73,13 @@ def enumerate_corpus(texts, k, n_words, alpha, beta):
     """Exact posterior over all assignments: log evidence, probabilities, pseudo-counts."""
     words = np.concatenate(texts)
     document = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
-    log_joint, particles = [], []
-    for z in product(range(k), repeat=len(words)):
-        of_documents, of_topics = np.zeros((len(texts), k)), np.zeros((k, n_words))
-        np.add.at(of_documents, (document, list(z)), 1)
-        np.add.at(of_topics, (list(z), words), 1)
-        log_joint.append(
-            dirichlet_multinomial(of_documents, alpha).sum()
-            + dirichlet_multinomial(of_topics, beta).sum()
-        )
-        particles.append(of_topics + beta)
+    assigned = np.eye(k)[list(product(range(k), repeat=len(words)))].swapaxes(1, 2)
+    of_documents = (assigned @ np.eye(len(texts))[document]).swapaxes(1, 2)
+    of_topics = assigned @ np.eye(n_words)[words]
+    log_joint = dirichlet_multinomial(of_documents, alpha).sum(axis=1)
+    log_joint += dirichlet_multinomial(of_topics, beta).sum(axis=1)
     log_evidence = logsumexp(log_joint)
-    return log_evidence, np.exp(log_joint - log_evidence), np.array(particles)
+    return log_evidence, np.exp(log_joint - log_evidence), of_topics + beta
 
 
 def second_moments(particles):

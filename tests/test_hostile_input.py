@@ -393,8 +393,7 @@ def test_a_horseshoe_without_a_mode_under_a_ridge():
     assert model.warned
 
 
-@pytest.mark.parametrize("columns", COLUMNS)
-@pytest.mark.parametrize("Estimator", ESTIMATORS)
+@pytest.mark.parametrize(("Estimator", "columns"), small.crossed(ESTIMATORS, COLUMNS))
 def test_degenerate_columns_are_fitted(Estimator, columns, rng):
     X, y, codes = data(rng, n_classes=2 + (columns in ("constant", "duplicate")))
     model = Estimator(ENGINES["svgd"], random_state=0)
@@ -402,16 +401,16 @@ def test_degenerate_columns_are_fitted(Estimator, columns, rng):
     assert refused_or_sound(model, COLUMNS[columns](X, codes), y) is None
 
 
-@pytest.mark.parametrize("engine", ["svgd", "laplace", "fwss"])
-@pytest.mark.parametrize("Estimator", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("Estimator", "engine"), small.crossed(ESTIMATORS, ["laplace", "svgd", "fwss"])
+)
 def test_more_columns_than_rows(Estimator, engine, rng):
     X, y, codes = data(rng, n=10, p=40)
     y = outcome_of(Estimator, y, codes)
     assert refused_or_sound(Estimator(ENGINES[engine], random_state=0), X, y) is None
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("Estimator", ESTIMATORS)
+@pytest.mark.parametrize(("Estimator", "engine"), small.crossed(ESTIMATORS, ENGINES))
 def test_two_rows(Estimator, engine):
     model = Estimator(ENGINES[engine], random_state=0)
     y = np.array([0, 1]) + (Estimator is BayesianGammaRegression)

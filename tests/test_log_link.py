@@ -35,6 +35,7 @@ from skstein.outcomes import Gamma, NegativeBinomial, Poisson
 from skstein.outcomes.log_link import binet
 from skstein.plotting import PosteriorIntervalDisplay, PredictiveIntervalDisplay, UncertaintyDisplay
 from skstein.targets import RegressionTarget
+from small import crossed
 
 OUTCOMES = {
     "poisson": (Poisson(), BayesianPoissonRegression),
@@ -164,8 +165,7 @@ def exact():
     }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@every_outcome
+@pytest.mark.parametrize(("family", "engine"), crossed(OUTCOMES, ENGINES))
 def test_every_engine_finds_the_coefficients(family, engine, exact):
     reg = OUTCOMES[family][1](engine, random_state=0)
     with warnings.catch_warnings():
@@ -192,8 +192,7 @@ def test_coefficients_are_near_the_penalised_modes():
         assert_allclose(reg.score(X, y, weights), expected)
 
 
-@pytest.mark.parametrize("mean", [1e-2, 1.0, 1e4, 1e12])
-@every_outcome
+@pytest.mark.parametrize(("family", "mean"), crossed(OUTCOMES, [1e12, 1e-2, 1.0, 1e4]))
 def test_the_size_of_the_outcome_does_not_matter(family, mean, rng):
     """Neither to the search for the mode nor to the prior of the intercept."""
     X = rng.normal(size=(2000, 2))

@@ -4,7 +4,6 @@ import pickle
 import re
 import warnings
 from functools import partial
-from itertools import product
 
 import numpy as np
 import pytest
@@ -28,10 +27,10 @@ from skstein.inference.curve import curve_middle
 from skstein.priors import Normal
 from skstein.targets import null_space
 from skstein.targets.mlp import MLPTarget
-from small import ENGINES, network
+from small import ENGINES, crossed, network
 
 ESTIMATORS = [BayesianMLPRegressor, BayesianMLPClassifier]
-CASES = list(product(ESTIMATORS, NETWORK_ENGINES))
+CASES = crossed(ESTIMATORS, NETWORK_ENGINES)
 every_case = pytest.mark.parametrize(("Estimator", "engine"), CASES)
 # Networks that are meant to fit too well may be told so, or may just not.
 follows_noise = pytest.mark.filterwarnings("ignore:.* err more than a constant:UserWarning")
@@ -703,7 +702,7 @@ def test_a_classifier_adds_chains_on_few_rows(rng):
 def test_a_fit_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for Estimator, engine in CASES:
+        for Estimator, engine in (case.values for case in CASES):
             X, y = data(Estimator)
             Estimator((4,), inference=engine, n_networks=4).fit(X, y)
 
@@ -713,11 +712,8 @@ def test_a_fit_warns_of_nothing():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    "engine",
-    [ENGINES["ksd-mcmc"], ENGINES["pmd"], "svgd"],
-    ids=["ksd-mcmc", "pmd", "svgd by name"],
+    ("Estimator", "engine"), crossed(ESTIMATORS, [ENGINES["ksd-mcmc"], ENGINES["pmd"], "svgd"])
 )
-@pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_particles_of_a_subspace_lie_in_a_plane(Estimator, engine):
     X, y = data(Estimator)
     model = network(Estimator, subspace="curve").set_params(inference=engine).fit(X, y)

@@ -41,8 +41,8 @@ class Horseshoe(Prior):
     >>> from skstein import BayesianLinearRegression
     >>> from skstein.priors import Horseshoe
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(100, 30))
-    >>> y = 2.0 * X[:, 0] + rng.normal(size=100)
+    >>> X = rng.normal(size=(50, 10))
+    >>> y = 2.0 * X[:, 0] + rng.normal(size=50)
     >>> model = BayesianLinearRegression(prior=Horseshoe(n_relevant=2), random_state=0).fit(X, y)
     >>> bool(model.coef_[0] > 20 * np.abs(model.coef_[1:]).mean())
     True

@@ -2,7 +2,6 @@
 
 import pickle
 import re
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -49,7 +48,8 @@ ROUNDS = {
 OF_NETWORKS = {"ensemble": 6, "mcmc": 14, "ksd-mcmc": 14, "pmfvb": 26, "svgd": 16, "fwss": 12}
 every_estimator = pytest.mark.parametrize("Estimator", ESTIMATORS)
 every_case = pytest.mark.parametrize(
-    ("Estimator", "engine"), [*product(LINEAR, ROUNDS), *product(NETWORKS, OF_NETWORKS)]
+    ("Estimator", "engine"),
+    [*small.crossed(LINEAR, ROUNDS), *small.crossed(NETWORKS, OF_NETWORKS)],
 )
 
 

@@ -3,7 +3,6 @@
 import pickle
 import subprocess
 import sys
-from itertools import product
 
 import numpy as np
 import pytest
@@ -30,10 +29,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 PROBLEMS = ["regression", "binary", "multiclass"]
 ORDINAL = "ordinal"
 NETWORK_ENGINES = small.NETWORK_ENGINES | {"ensemble": Ensemble(3, max_iter=30, batch_size=None)}
-LINEAR_CASES = list(product([*PROBLEMS, ORDINAL], ENGINES))
 CASES = [
-    *LINEAR_CASES,
-    *product([f"{problem} by networks" for problem in PROBLEMS], NETWORK_ENGINES),
+    *small.crossed([*PROBLEMS, ORDINAL], ENGINES),
+    *small.crossed([f"{problem} by networks" for problem in PROBLEMS], NETWORK_ENGINES),
 ]
 every_case = pytest.mark.parametrize(("problem", "engine"), CASES)
 
@@ -116,8 +114,9 @@ def test_weight_zero_equals_removal(problem, engine):
     assert_same_fit(weighted, removed, X, rtol=1e-7)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("problem", ["binary", "multiclass", "ordinal"])
+@pytest.mark.parametrize(
+    ("problem", "engine"), small.crossed(["binary", "multiclass", "ordinal"], ENGINES)
+)
 def test_class_weights_equal_repetition(problem, engine, rng):
     X, y = data(problem)
     classes = np.unique(y)
@@ -205,7 +204,7 @@ def test_grid_over_engines_and_what_they_contain(problem):
 
 def test_a_pickle_predicts_the_same_in_a_new_process(tmp_path):
     expected = []
-    for problem, engine in CASES:
+    for problem, engine in (case.values for case in CASES):
         X, y = data(problem)
         estimator = make(problem, chosen(problem, engine)).fit(X, y)
         predict = "predict" if kind(problem) == "regression" else "predict_proba"

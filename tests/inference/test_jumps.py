@@ -9,6 +9,7 @@ from scipy.stats import truncnorm
 from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
+from small import crossed
 
 
 def density(of_first, dim=3):
@@ -41,8 +42,13 @@ def test_points_that_their_chains_contradict_are_reported(seed):
         infer(jump(0.65), "stein-points", random_state=seed)
 
 
-@pytest.mark.parametrize("low", [-0.5, -1.0, -2.0])
-@pytest.mark.parametrize("engine", ["mcmc", "ksd-mcmc", "pmfvb", "svgd", "fwss", "pmd", "laplace"])
+@pytest.mark.parametrize(
+    ("engine", "low"),
+    crossed(
+        ["laplace", "mcmc", "ksd-mcmc", "pmfvb", "svgd", "fwss", "pmd"],
+        [-1.0, -0.5, -2.0],
+    ),
+)
 def test_a_cut_is_kept_to_or_reported(engine, low, seed):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

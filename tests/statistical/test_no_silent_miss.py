@@ -21,6 +21,7 @@ from skstein.inference import ENGINES, LaplaceDraws
 from skstein.priors import HalfStudentT, Normal
 from skstein.samplers import HMC
 from skstein.targets import LinearTarget, LogisticTarget, OneSided, laplace_approximation
+from small import crossed
 
 MISS = 0.2  # posterior standard deviations, root mean square over coordinates
 
@@ -78,7 +79,9 @@ def run(target, engine, seed):
     return posterior, [str(warning.message) for warning in caught]
 
 
-without_the_map = pytest.mark.parametrize("handicap", [{"one_sided": False}, {"whiten": False}])
+without_the_map = pytest.mark.parametrize(
+    ("engine", "handicap"), crossed(ENGINES, [{"one_sided": False}, {"whiten": False}])
+)
 
 
 def check_without_the_map(problem, engine, handicap, seed):
@@ -89,14 +92,12 @@ def check_without_the_map(problem, engine, handicap, seed):
     assert ", ".join(problem.rare) in message
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @without_the_map
 def test_without_the_map_a_warning_names_the_coordinates(small, engine, handicap, seed):
     check_without_the_map(small, engine, handicap, seed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
 @without_the_map
 def test_without_the_map_a_warning_names_the_coordinates_of_larger_data(
     large, engine, handicap, seed

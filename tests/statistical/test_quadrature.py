@@ -24,6 +24,7 @@ from skstein.targets import (
     line_shifts,
 )
 from skstein.targets.one_sided import SHIFT
+from small import crossed
 
 # Mean in standard deviations, relative error of the standard deviation. For draws the latter is
 # that of the mean times sqrt(kurtosis - 1) / 2, with a kurtosis of up to 5.
@@ -104,8 +105,7 @@ def moments(target, n_grid):
         half[np.array(edges) >= 1e-12] *= 1.5
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("problem", [*REGULAR, *RARE])
+@pytest.mark.parametrize(("problem", "engine"), crossed([*REGULAR, *RARE], ENGINES))
 def test_moments_agree_with_quadrature(problem, engine, rng, seed):
     target = problem(rng)
     mean, sd = moments(target, 8001 if target.dim == 1 else 401)
