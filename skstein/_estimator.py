@@ -61,14 +61,14 @@ class VersionedPickles:
     """What is pickled carries the version of skstein, and warns when another one loads it."""
 
     def __getstate__(self):
-        return {**super().__getstate__(), "_skstein_version": _version()}
+        return {**super().__getstate__(), "_skstein_version": _version()}  # type: ignore[dict-item]
 
     def __setstate__(self, state):
         state = dict(state)
         written = state.pop("_skstein_version", "before 0.1.0")
         if written != _version():
             warnings.warn(VersionWarning(type(self).__name__, written), stacklevel=2)
-        super().__setstate__(state)
+        super().__setstate__(state)  # type: ignore[misc]
 
 
 @dataclass(eq=False, repr=False)

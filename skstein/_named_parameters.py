@@ -83,4 +83,4 @@ class NamedParameters:
             value = params.get(name, getattr(self, name))
             if isinstance(value, str | type):
                 params[name] = self._named_parameters[name](value)
-        return super().set_params(**params)
+        return super().set_params(**params)  # type: ignore[misc]

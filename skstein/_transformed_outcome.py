@@ -225,7 +225,7 @@ class TransformedOutcome(Predictive):
                 "a transformed outcome of heavy tails need not have a mean or a variance: use "
                 'quantiles and intervals, or a noise without: noise="normal" or "heteroscedastic".'
             )
-        mass = mean = squares = 0.0
+        mass = mean = squares = np.zeros(())
         for values, share in self.outcome.nodes(heads):
             values = self._inverse(values)
             share = np.where(np.isnan(values), 0.0, share)

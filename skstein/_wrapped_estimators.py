@@ -70,7 +70,7 @@ def named_posterior(inner, names):
     named = {f"x{j}": name for j, name in enumerate(names)}
 
     def renamed(coordinate):
-        base, label = re.fullmatch(r"((?:log_sd\[)?[^\[\]]*)(.*)", coordinate).groups()
+        base, label = re.fullmatch(r"((?:log_sd\[)?[^\[\]]*)(.*)", coordinate).groups()  # type: ignore[union-attr]
         return re.sub(r"\bx\d+\b", lambda found: named.get(found[0], found[0]), base) + label
 
     return posterior._with(names=[renamed(name) for name in posterior.names])

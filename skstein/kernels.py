@@ -423,7 +423,7 @@ def _scale(argument, value, rules, names, power=1):
     """A scale given as a number, raised to a power, or what its rule prescribes for that."""
     if isinstance(value, str) and value in rules:
         return rules[value]
-    if not isinstance(value, _NUMBER) or not 0 < value < np.inf:
+    if not isinstance(value, _NUMBER) or not 0 < value < np.inf:  # type: ignore[operator]
         raise ValueError(f"{argument} must be {names} or a positive number, got {value!r}.")
     return float(value) ** power
 

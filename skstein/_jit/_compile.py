@@ -8,6 +8,7 @@ compiles once and is found again in the cache by the next process.
 
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import numba
 import numpy as np
@@ -40,8 +41,8 @@ def compiled(function=None, *, fastmath=False):
     # A test for zero before every division would keep loops from vector instructions.
     errors = "numpy" if fastmath else "python"
     # Nothing outside of Python and Numba calls a routine; code for C would be compiled beside it.
-    options = {"nogil": True, "no_cfunc_wrapper": True, "error_model": errors}
-    dispatcher = numba.njit(fastmath=fastmath, **options)(function)
+    options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, "error_model": errors}
+    dispatcher: Any = numba.njit(fastmath=fastmath, **options)(function)
     # Numba finds no directory to write to in a read-only installation: compile in every process.
     with suppress(RuntimeError):
         dispatcher._cache = _Cache(function)
@@ -51,7 +52,11 @@ def compiled(function=None, *, fastmath=False):
 
 def part(function):
     """Compile ``function`` as a part of routines: sums reordered, and no way in from Python."""
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
+    options: dict[str, Any] = {
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+        "error_model": "numpy",
+    }
     return numba.njit(fastmath=REORDERED, nogil=True, **options)(function)
 
 

@@ -6,6 +6,7 @@ would otherwise hold a copy of the passes each, and products of matrices are sin
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -32,7 +33,7 @@ _MEAN_OF_BYTES, _SD_OF_BYTES = 8 * 127.5, math.sqrt(8 * (256**2 - 1) / 12)
 # The product that `np.dot` calls, of column-major matrices: type, which are transposed, three
 # sizes, then addresses, each matrix with its number of rows.
 ensure_blas()
-_gemm = types.ExternalFunction(
+_gemm: Any = types.ExternalFunction(
     "numba_xxgemm", types.intc(types.char, types.char, types.char, *[types.intp] * 11)
 )
 _SINGLE, _DOUBLE, _PLAIN, _TRANSPOSED = map(ord, "sdnt")

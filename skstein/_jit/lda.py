@@ -44,7 +44,7 @@ def documents(starts, words, counts):
     """Documents from the arrays of a CSR matrix without duplicates."""
     copies = np.clip(np.ceil(counts), 0, _MOST_COPIES).astype(np.int64)
     first = np.concatenate([[0], np.cumsum(copies)])[starts]
-    return Documents(
+    return Documents(  # type: ignore[call-arg]
         *(np.ascontiguousarray(a, dtype=np.int64) for a in (starts, words)),
         np.array(counts, dtype=np.float64),
         copies,

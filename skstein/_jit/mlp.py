@@ -31,7 +31,7 @@ _TOGETHER = 2**16  # numbers in a layer of networks that are evaluated together
 
 def aligned(values, dtype):
     """A C-contiguous, writable array of ``dtype``: the one layout that the routines compile for."""
-    return np.require(values, dtype, "CAW")
+    return np.require(values, dtype, ["C", "A", "W"])
 
 
 def n_weights(sizes):
@@ -293,7 +293,7 @@ def gauss_newton(weights, data, rows, network, precision, rng, largest=0):
     weights, extra = np.split(aligned(weights, X.dtype), [n_weights(sizes)])
     layers, blocks = _layers(weights, sizes), []
     *inputs, result = _forward(layers, X[rows], activation)
-    slopes = _expected_slopes(result, likelihood, Y.shape[1], *scaled, extra, precision, rng)
+    slopes = _expected_slopes(result, likelihood, Y.shape[1], *scaled, extra, precision, rng)  # type: ignore[call-arg]
     slopes = (slopes * np.sqrt(row_weights[rows])[:, None]).astype(X.dtype)
     for layer in range(len(layers) - 1, -1, -1):
         x, last = inputs[layer], layer == len(layers) - 1

@@ -65,7 +65,7 @@ class Dictionary(NamedTuple):
     matrix: np.ndarray
     row_sums: np.ndarray
     identities: np.ndarray
-    index: np.ndarray
+    index: np.ndarray  # type: ignore[assignment]
     counts: np.ndarray
     best_point: np.ndarray
     best_score: np.ndarray

@@ -178,7 +178,7 @@ class AdjustedLangevin:
         self.step_size, self.acceptance = step_size, np.nan
         self._log_step, self._adapted = math.log(step_size), 0
         self._target = SimpleNamespace(log_density_and_score=evaluator)
-        self._chains = Chains(theta, *evaluator(theta), math.sqrt(step_size), rng)
+        self._chains = Chains(theta, *evaluator(theta), math.sqrt(step_size), rng)  # type: ignore[call-arg]
         self._stuck = np.ones(len(theta), dtype=bool)
 
     @property

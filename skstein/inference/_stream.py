@@ -162,7 +162,7 @@ class Stream:
             Whether these rows are the last ones of the pass.
         """
         if self.again is None:
-            theta, density = defensive_draws(*self.pooled(), n_particles, self.rng)
+            theta, density = defensive_draws(*self.pooled(), n_particles, self.rng)  # type: ignore[call-arg]
             self.again = WeightedParticles(theta, density.log_density(theta), True)
             self.log_likelihood = np.zeros(len(theta))
         again = self.again

@@ -184,7 +184,7 @@ class PMD(Engine):
         batch = n if self.batch_size is None else min(self.batch_size, n)
         start = "init" if init is not None else self._start(target)
         strategy = self._strategy(start, dim)
-        state = WeightedParticles(
+        state = WeightedParticles(  # type: ignore[misc]
             *self._first(target, rng, start, init),
             strategy != "particles",
             min_ess=self.min_ess,
@@ -389,7 +389,7 @@ class PMD(Engine):
 
     def _step_size(self, t, n_batches):
         schedule = STEP_SIZES[self.step_size] if isinstance(self.step_size, str) else self.step_size
-        step_size = schedule(t, n_batches)
+        step_size = schedule(t, n_batches)  # type: ignore[operator]
         if not 0.0 < step_size <= 1.0:
             raise ValueError(f"step_size gave {step_size!r} at step {t}; it must lie in (0, 1].")
         return step_size

@@ -205,7 +205,7 @@ class PMFVB(Engine):
             f"after three halvings of step_size={self.step_size:g}; use a smaller one, or "
             "whiten=True."
         )
-        error.history = history.arrays()
+        error.history = history.arrays()  # type: ignore[attr-defined]
         raise error
 
     def _factors(self, target):

@@ -103,7 +103,7 @@ class BayesianLinearModel(BayesianEstimator):
             from .effects import read
 
             return read(self, X, y, reset=True)
-        self._effects = None
+        self._effects = None  # type: ignore[misc]
         X, y = validate_data(
             self, X, y, reset=not further, dtype=(np.float64, np.float32), accept_sparse="csr"
         )
@@ -156,7 +156,7 @@ class BayesianLinearModel(BayesianEstimator):
         if self._effects is not None:
             table = self._effects.keep_seen(X)
             X = table.features
-        encode, problem = self._encoder(*self._survey(y, weights), classes)
+        encode, problem = self._encoder(*self._survey(y, weights), classes)  # type: ignore[call-arg]
         y, weights = encode(y, weights)
         if self._outcome.location_scale:
             y = y - offset

@@ -323,7 +323,7 @@ def read(estimator, X, y="no_validation", reset=False):
 def _position(column, names, p):
     """The position of a column given by name, with or without a transformer's prefix, or number."""
     if isinstance(column, Integral) and not isinstance(column, bool):
-        if not 0 <= column < p:
+        if not 0 <= column < p:  # type: ignore[operator]
             raise ValueError(f"random_effects has column {column}, but X has {p} columns.")
         return int(column)
     if not isinstance(column, str):

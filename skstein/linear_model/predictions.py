@@ -56,11 +56,11 @@ def _with_keywords(method):
         return method(self, X, *args, **kwargs)
 
     own = signature(method)
-    predicted.__signature__ = own.replace(parameters=[*own.parameters.values(), *_KEYWORDS])
+    predicted.__signature__ = own.replace(parameters=[*own.parameters.values(), *_KEYWORDS])  # type: ignore[attr-defined]
     # Behind the last parameter, which a blank line or the end of the text follows.
     section = re.search(r"\n( *)Parameters\n *-+\n.*?(?=\n *\n|\s*\Z)", method.__doc__, re.DOTALL)
-    entries = "".join(f"\n{section[1]}{line}" for line in _ENTRIES.splitlines())
-    end = section.end()
+    entries = "".join(f"\n{section[1]}{line}" for line in _ENTRIES.splitlines())  # type: ignore[index]
+    end = section.end()  # type: ignore[union-attr]
     predicted.__doc__ = method.__doc__[:end] + entries + method.__doc__[end:]
     return predicted
 

@@ -186,7 +186,7 @@ def _surveyed(block, read, survey):
     _, y, weights, offset = read(block, check=True)
     if not len(y):
         return _Survey(n)
-    return _Survey(n, len(y), *survey(y, weights), weights.max(), bool(offset.any()))
+    return _Survey(n, len(y), *survey(y, weights), weights.max(), bool(offset.any()))  # type: ignore[call-arg]
 
 
 def _summed_up(block, read, encode, outcome, heaviest):

@@ -133,7 +133,7 @@ class _BayesianMLP(BayesianEstimator):
     @property
     def _hidden(self):
         sizes = np.atleast_1d(np.asarray(self.hidden_layer_sizes, dtype=object)).ravel()
-        if not all(isinstance(size, Integral) and size >= 1 for size in sizes):
+        if not all(isinstance(size, Integral) and size >= 1 for size in sizes):  # type: ignore[operator]
             raise ValueError(
                 f"hidden_layer_sizes must be positive integers, the units of each hidden layer; "
                 f"got {self.hidden_layer_sizes!r}."

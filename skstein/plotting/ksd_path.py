@@ -83,7 +83,7 @@ class KSDPathDisplay:
         sizes = posterior.history.get("n_particles", np.full(len(ksd), len(posterior)))
         reference = None
         if posterior.scores is not None:
-            reference = _draws_ksd("imq", *posterior._white(), posterior.weights, sizes)
+            reference = _draws_ksd("imq", *posterior._white(), posterior.weights, sizes)  # type: ignore[call-arg]
         steps = np.linspace(posterior.n_iter / len(ksd), posterior.n_iter, len(ksd))
         return cls(steps, ksd, reference=reference, xlabel="iteration").plot(ax=ax, **kwargs)
 

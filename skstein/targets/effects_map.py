@@ -156,7 +156,7 @@ class EffectsMap(Placed):
                 by_z = block.solve_lower(of_block[1], block.entries(pulled))
                 for i, part in enumerate(by_z):
                     pulled[:, block.entry[i]] = part
-                self._add_others(block, theta, *of_block, by_z, pulled, 1.0)
+                self._add_others(block, theta, *of_block, by_z, pulled, 1.0)  # type: ignore[call-arg]
             pulled[:, self._sds] = pulled[:, self._sds] * scores[1] + scores[2]
             return pulled
 

@@ -96,7 +96,7 @@ class OneSignedTarget(Transformed):
         super().__init__(target, bijection)
         self.whitened = False
         if not target.symmetric_prior:
-            self.sample_prior = None
+            self.sample_prior = None  # type: ignore[assignment, method-assign]
 
     @property
     def initial(self):

@@ -65,7 +65,7 @@ class Surrogate(Wrapper):
         rows, multiplier = chosen_rows(target, laplace, n_rows)
         few = target.take(rows, multiplier)
         super().__init__(few)
-        self.take = self.hessian_diagonal = self.pointwise_log_likelihood = None
+        self.take = self.hessian_diagonal = self.pointwise_log_likelihood = None  # type: ignore[assignment, method-assign]
         self.prior_location = getattr(few, "prior_location", 0.0)
         self.symmetric_prior = getattr(few, "symmetric_prior", False)
         few = few if plain is target else few.conditional(np.ones(target.dim))

@@ -42,7 +42,7 @@ def floor_of(budget):
         return _BUDGETS[budget]
     if callable(budget):
         return budget
-    if isinstance(budget, numbers.Real) and 1 <= budget < math.inf:
+    if isinstance(budget, numbers.Real) and 1 <= budget < math.inf:  # type: ignore[operator]
         return lambda t: budget
     raise ValueError(
         f'budget must be "cap", "linear", "sqrt", a number >= 1 or a callable, got {budget!r}.'
@@ -55,7 +55,7 @@ def slack_of(eps, floor):
         return eps
     if isinstance(eps, str) and eps == "decaying":
         return lambda t: math.log(t) / max(floor(t), 1.0) ** 2
-    if isinstance(eps, numbers.Real) and 0 <= eps < math.inf:
+    if isinstance(eps, numbers.Real) and 0 <= eps < math.inf:  # type: ignore[operator]
         return lambda t: eps
     raise ValueError(f'eps must be a number >= 0, "decaying" or a callable, got {eps!r}.')
 

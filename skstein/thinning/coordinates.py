@@ -155,7 +155,7 @@ def _squared_scale(length_scale, samples):
             )
         return median**2 / (np.log(n) if length_scale == "scaled-median" else 1.0)
     if isinstance(length_scale, numbers.Real):
-        if not 0.0 < length_scale < np.inf:
+        if not 0.0 < length_scale < np.inf:  # type: ignore[operator]
             raise ValueError(f"length_scale must be positive, got {length_scale!r}.")
         return float(length_scale) ** 2
     if isinstance(length_scale, str) and length_scale != "cov":
