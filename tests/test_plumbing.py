@@ -29,6 +29,7 @@ from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor, Reg
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
+import small
 from skstein import BayesianLinearRegression, BayesianLogisticRegression, predictive
 
 ENGINES = ["mcmc", "svgd"]  # the default, and one without chance but for its start
@@ -46,7 +47,7 @@ def problem(request):
 
 @pytest.fixture(params=ENGINES)
 def engine(request):
-    return request.param
+    return clone(small.ENGINES[request.param])
 
 
 @pytest.fixture
