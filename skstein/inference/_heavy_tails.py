@@ -25,7 +25,7 @@ from ..posterior import weighted_quantile
 from ..samplers import HMC
 from ..targets import Transformed
 from ..targets.bijections import Chain, FunnelMap
-from ..targets.wrapper import Wrapper
+from ..targets.wrapper import of_model
 from ..thinning.moments import recalibrated
 from .base import within_support
 
@@ -112,13 +112,6 @@ class Pilot:
         expected = np.quantile(of_model(target, self.draws), levels, axis=0)
         gap = np.abs(weighted_quantile(points, weights, levels) - expected).max(axis=0)
         return float((gap / (expected[2] - expected[0])).max() * _RANGE)
-
-
-def of_model(target, z):
-    """Points in the coordinates of the model inside all wrappers."""
-    while isinstance(target, Wrapper):
-        target, z = target.target, target.forward(z)
-    return z
 
 
 def follow_tails(target, frame, calibrated):

@@ -20,7 +20,6 @@ from ..targets import supports
 # Entries times rows. Two to five milliseconds of work: a dispatch costs a tenth of one, and a cut
 # in four a few per cent.
 _WORTH_A_DISPATCH = 1e7
-_MAX_DIVERGENT = 0.01  # share of a chain's draws
 ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
 N_PARTICLES = [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")]
 COORDINATES = {"whiten": ["boolean"], "one_sided": ["boolean"]}
@@ -280,24 +279,6 @@ def require_finite(values, what, iteration, history):
         )
         vars(error)["history"] = history.arrays()
         raise error
-
-
-def divergences(pieces, draws):
-    """A list with a message if too many proposals of the chains have diverged, else empty.
-
-    Parameters
-    ----------
-    pieces : list of Chains
-    draws : ndarray of shape (n_chains, n_draws, dim)
-        All draws of the chains.
-    """
-    share = sum(chains.n_divergent for chains in pieces) / (draws.shape[0] * draws.shape[1])
-    if share <= _MAX_DIVERGENT:
-        return []
-    return [
-        f"more than {_MAX_DIVERGENT:.0%} of the chains' proposals diverged: the density ends or "
-        "changes within a step, and the chains may not have visited that part"
-    ]
 
 
 def with_posteriors(callback, changed):

@@ -28,13 +28,13 @@ from .base import (
     History,
     Rounds,
     automatic,
-    divergences,
     within_support,
 )
 
 _CHAINS_TOGETHER = 8  # one batch of gradients; two and more batches can run in parallel
 _ROUNDS = 10  # in ``n_draws``, between which the callback may stop the run
 _OUTER = 1.5  # error of an outer quantile that goes with an error of 1 of the mean
+_MAX_DIVERGENT = 0.01  # share of the chains' draws
 _SHORTER, _MOST_SHORTER = 0.4, 2  # steps where proposals diverge, and how often they are cut
 _LONGEST_CHAINS = 2**20  # numbers that a posterior keeps; 8 MB
 _TOLERATED = 4.0  # multiple of max_mcse below which there is no warning
@@ -394,3 +394,21 @@ def _missed_moments(posterior, state, diagnostics):
 def misses(gap, ratio):
     """Whether the moments of points are far from those of the draws, by coordinate."""
     return np.abs(gap).max() > 0.2 or not 0.85 <= ratio.mean() <= 1.15 or ratio.min() < 0.7
+
+
+def divergences(pieces, draws):
+    """A list with a message if too many proposals of the chains have diverged, else empty.
+
+    Parameters
+    ----------
+    pieces : list of Chains
+    draws : ndarray of shape (n_chains, n_draws, dim)
+        All draws of the chains.
+    """
+    share = sum(chains.n_divergent for chains in pieces) / (draws.shape[0] * draws.shape[1])
+    if share <= _MAX_DIVERGENT:
+        return []
+    return [
+        f"more than {_MAX_DIVERGENT:.0%} of the chains' proposals diverged: the density ends or "
+        "changes within a step, and the chains may not have visited that part"
+    ]

@@ -27,10 +27,10 @@ from .base import (
     Engine,
     Rounds,
     automatic,
-    divergences,
     require_finite,
     within_support,
 )
+from .mcmc import divergences
 
 _N_CHAINS = 4
 

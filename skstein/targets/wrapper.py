@@ -78,3 +78,10 @@ class Wrapper(Inside):
 
     def of_rows(self, function, z):
         return self.target.of_rows(function, self.forward(z))
+
+
+def of_model(target, z):
+    """Points in the coordinates of the model inside all wrappers."""
+    while isinstance(target, Wrapper):
+        target, z = target.target, target.forward(z)
+    return z
