@@ -41,6 +41,8 @@ def variables_of(draws, names):
         match = re.fullmatch(r"(.+)\[([^\[\]]+)\]", name)
         base, label = match.groups() if match else (name, None)
         entries.setdefault(base, []).append((j, label))
+    for name in {"chain", "draw"}.intersection(entries):
+        raise ValueError(f"a coordinate is called {name!r}, as a dimension of ArviZ is: rename it.")
     variables, dims, coords = {}, {}, {}
     for base, members in entries.items():
         columns, labels = zip(*members, strict=True)

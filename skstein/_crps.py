@@ -117,19 +117,28 @@ def _legendre_nodes(knots):
 def _whole_nodes(knots):
     """As `_legendre_nodes`, of a function with steps at whole numbers.
 
-    The trapezoidal rule in cells of whole numbers: exact with one or two in a cell.
+    Simpson's rule for sums over cells of whole numbers: exact with up to three in a cell, and for
+    polynomials of degree 2.
     """
-    parts = [np.floor(np.linspace(low, high, len(_NODES) + 1)) for low, high in pairwise(knots.T)]
+    # Cells grow within a piece: near zero long tails have most of their curvature.
+    growing = np.linspace(0.0, 1.0, len(_NODES) + 1)[:, None] ** 2
+    parts = [np.floor(low + growing * (high - low)) for low, high in pairwise(knots.T)]
     first = np.concatenate([edges[:-1] for edges in parts])
     end = np.concatenate([edges[1:] for edges in parts])
-    starts = np.repeat(knots.T[:-1], len(_NODES), axis=0)
-    last, width = end - 1.0, end - first
-    of_first = np.where(width == 1.0, width, 0.5 * width)
-    nodes = np.concatenate([first, last])
-    widths = np.concatenate([of_first, np.where(width == 1.0, 0.0, of_first)])
+    starts = np.tile(np.repeat(knots.T[:-1], len(_NODES), axis=0), (3, 1))
+    steps, middle = np.maximum(end - first - 1.0, 0.0), np.floor(0.5 * (end - first - 1.0))
+    # Shares with which the sums of 1, k and k (steps - k) over a cell are right.
+    inner = middle * (steps - middle)
+    of_middle = steps * (steps**2 - 1.0) / 6.0 / np.maximum(inner, 1.0)
+    of_last = np.where(
+        steps > 0.0, 0.5 * (steps + 1.0) - of_middle * middle / np.maximum(steps, 1.0), 0.0
+    )
+    of_first = end - first - of_middle - of_last
+    nodes = np.concatenate([first, first + middle, first + steps])
+    widths = np.concatenate([of_first, of_middle, of_last])
     # Most cells of small counts are empty: the others of each row come first.
     order = np.argsort(widths == 0.0, axis=0, kind="stable")
-    table = (nodes, widths, np.concatenate([starts, starts]))
+    table = nodes, widths, starts
     for x, width, start in zip(*(np.take_along_axis(v, order, axis=0) for v in table), strict=True):
         if not width.any():
             break

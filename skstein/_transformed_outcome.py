@@ -45,6 +45,7 @@ _SLACK = 1e-4
 
 # The largest probability of an outcome outside the domain of the map for which moments are given.
 _NEGLIGIBLE = 1e-3
+_DISAGREEMENT = 0.1  # of two quadratures, in standard deviations
 
 
 def transformed(prediction, transformer):
@@ -202,20 +203,28 @@ class TransformedOutcome(Predictive):
     def _moments(self):
         """Mean, variance between the particles' means, and mean variance of a particle's outcome.
 
-        Outcomes without an inverse are left out as long as they are rare.
+        Outcomes without an inverse are left out as long as they are rare. Not a number where two
+        quadratures disagree: near a pole of the inverse, as powers have it, there are no moments.
         """
         moments = []
         for _, heads, weights in self.direct.estimator._row_noises(self.direct.X):
-            mass, mean, variance = self._particle_moments(heads)
-            weights = weights * mass
-            defined = weights.sum(axis=1)
-            weights /= np.where(defined >= 1.0 - _NEGLIGIBLE, defined, np.nan)[:, None]
-            center = np.sum(weights * mean, axis=1)
-            explained = np.sum(weights * np.square(mean - center[:, None]), axis=1)
-            moments.append(np.stack([center, explained, np.sum(weights * variance, axis=1)]))
+            fine, coarse = (self._row_moments(heads, weights, some) for some in (False, True))
+            sd, other = (np.sqrt(some[1] + some[2]) for some in (fine, coarse))
+            with np.errstate(invalid="ignore", over="ignore"):
+                gap = np.maximum(np.abs(fine[0] - coarse[0]), np.abs(sd - other))
+            moments.append(np.where(gap <= _DISAGREEMENT * sd, fine, np.nan))
         return np.concatenate(moments, axis=1)
 
-    def _particle_moments(self, heads):
+    def _row_moments(self, heads, weights, coarse):
+        mass, mean, variance = self._particle_moments(heads, coarse)
+        weights = weights * mass
+        defined = weights.sum(axis=1)
+        weights /= np.where(defined >= 1.0 - _NEGLIGIBLE, defined, np.nan)[:, None]
+        center = np.sum(weights * mean, axis=1)
+        explained = np.sum(weights * np.square(mean - center[:, None]), axis=1)
+        return np.stack([center, explained, np.sum(weights * variance, axis=1)])
+
+    def _particle_moments(self, heads, coarse=False):
         """Probability that the inverse exists, mean and variance under each particle.
 
         One node of the quadrature at a time updates the moments, to bound the memory.
@@ -226,7 +235,7 @@ class TransformedOutcome(Predictive):
                 'quantiles and intervals, or a noise without: noise="normal" or "heteroscedastic".'
             )
         mass = mean = squares = np.zeros(())
-        for values, share in self.outcome.nodes(heads):
+        for values, share in self.outcome.nodes(heads, coarse):
             values = self._inverse(values)
             share = np.where(np.isnan(values), 0.0, share)
             mass = mass + share

@@ -170,9 +170,17 @@ def check_fractions(values, name):
     return fractions
 
 
+def check_fraction(value, name):
+    """One number from 0 to 1, refused by ``name``."""
+    fractions = check_fractions(value, name)
+    if len(fractions) != 1:
+        raise ValueError(f"{name} must be one number from 0 to 1; got {value!r}.")
+    return float(fractions[0])
+
+
 def interval_ends(level):
     """The two quantiles between which a central interval of probability ``level`` lies."""
-    (level,) = check_fractions(level, "level")
+    level = check_fraction(level, "level")
     return np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
 
 

@@ -6,6 +6,7 @@ before it know their names.
 
 import re
 
+from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import Pipeline
@@ -92,6 +93,8 @@ def inside(estimator):
             attributes.append("estimator")
         for attribute in attributes:
             if hasattr(estimator, attribute):
+                if isinstance(estimator, RFE):  # fitted to the columns that are left
+                    names = estimator.get_feature_names_out(names)
                 estimator = getattr(estimator, attribute)
                 break
         else:

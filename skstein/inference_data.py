@@ -27,8 +27,9 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
         Their outcomes; without them there are no groups ``log_likelihood`` and ``observed_data``.
     n_draws : int, default=None
         Number of draws to make of the particles. By default all draws of the chains where the
-        posterior has them, which takes 16 bytes per draw and row; else as many as there are
-        particles. See `ParticlePosterior.to_arviz`, also for what becomes of weights.
+        posterior has them, which takes 16 bytes per draw and row; else, and of a network with a
+        ``null_space``, which chains are without, as many as there are particles. See
+        `ParticlePosterior.to_arviz`, also for what becomes of weights.
     random_state : int, RandomState instance or None, default=None
         Of the outcomes that are drawn.
     container : {"auto", "datatree", "inferencedata"}, default="auto"
@@ -48,7 +49,8 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
         If there is no classifier or regressor of skstein inside, or its outcome is transformed, of
         which the likelihood is not known, or it has several outcomes.
     ValueError
-        If y has another length than X or a class that was not seen in `fit`.
+        If y has another length than X or a class that was not seen in `fit`, or if a coordinate
+        has the name of a dimension or of the outcome: "chain", "draw", "row" or "y".
     ImportError
         If the container needs a package that is not installed.
 
@@ -74,7 +76,13 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
     except TypeError:  # behind a wrapper that `predictive` alone was taught
         found = names = None
     posterior = named_posterior(inner, names if found is inner else None)
+    if getattr(inner, "null_space_", 0.0):  # which is that of particles
+        posterior = posterior._with(chains=None)
     groups, layout, chosen = posterior._arviz_groups(n_draws)
+    for name in {"y", "row"}.intersection(groups["posterior"]):
+        raise ValueError(
+            f"a coordinate is called {name!r}, as the outcome is here: rename the column."
+        )
     theta, n_chains = None, 1
     if chosen is None:
         theta, n_chains = posterior.chains.reshape(-1, len(posterior.names)), len(posterior.chains)

@@ -18,6 +18,7 @@ Yao, Vehtari, Simpson & Gelman (2018), "Using stacking to average Bayesian predi
 distributions", Bayesian Analysis 13(3).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -85,7 +86,8 @@ def loo(estimator, X, y, sample_weight=None):
     y : array-like of shape (n_samples,)
         Their outcomes.
     sample_weight : array-like of shape (n_samples,), default=None
-        The weights of the fit. A weight of k counts as k equal rows, one of which is left out.
+        The weights of the fit. A weight of k counts as k equal rows, one of which is left out, and
+        a weight below 1 as that part of a row, which is left out whole.
 
     Returns
     -------
@@ -140,6 +142,7 @@ def loo(estimator, X, y, sample_weight=None):
     counts = check_sample_weight(sample_weight, prediction.X)
     chains = inner.posterior_.chains
     theta = None if chains is None else chains.reshape(-1, chains.shape[2])
+    powers = _powers(inner, y, counts)
     blocks = []
     for rows, heads, weights in inner._row_heads(prediction.X, theta):
         value = prediction.outcome.log_density_by_particle(heads, y[rows])
@@ -151,7 +154,7 @@ def loo(estimator, X, y, sample_weight=None):
                 f"loo needs at least {_FEWEST_DRAWS} particles with a weight, there are {n_draws}; "
                 "fit with a larger n_particles, or use cross_val_score."
             )
-        left_out, k = pareto_smoothed(log_weights - value)
+        left_out, k = pareto_smoothed(log_weights - powers[rows, None] * value)
         seen = logsumexp(value + log_weights, axis=1) - logsumexp(log_weights)
         blocks.append(np.stack([logsumexp(value + left_out, axis=1), seen, k]))
     pointwise, seen, k = np.concatenate(blocks, axis=1)
@@ -176,6 +179,12 @@ def loo(estimator, X, y, sample_weight=None):
             UserWarning,
         )
     return result
+
+
+def _powers(estimator, y, counts):
+    """To what power the posterior has the likelihood of what is left out of each row."""
+    powers, class_weight = np.minimum(counts, 1.0), getattr(estimator, "_class_weight", None)
+    return powers if class_weight is None else powers * class_weight[y]
 
 
 def compare(estimators, X, y, sample_weight=None):
@@ -231,7 +240,7 @@ def compare(estimators, X, y, sample_weight=None):
     >>> table.index.tolist(), bool(table.loc["two", "elpd_diff"] > 4 * table.loc["two", "dse"])
     (['all', 'two'], True)
     """
-    if not estimators:
+    if not isinstance(estimators, Mapping) or not estimators:
         raise ValueError("compare needs a dict of estimators by name, such as {'a': reg}.")
     results = {name: loo(model, X, y, sample_weight) for name, model in estimators.items()}
     names = sorted(results, key=lambda name: -results[name].elpd)

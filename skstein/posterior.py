@@ -10,7 +10,7 @@ from ._containers import as_table, make_container, variables_of
 from ._density_probe import Probe
 from ._quantiles import narrowest_interval, systematic, weighted_quantile
 from ._random import as_generator
-from ._validation import check_count, check_fractions
+from ._validation import check_count, check_fraction, check_fractions
 from ._warnings import warn
 from .diagnostics import mcse_mean, rank_diagnostics
 from .metrics import ksd
@@ -96,8 +96,15 @@ class ParticlePosterior:
         chains: Array | None = None,
     ):
         self.particles = np.ascontiguousarray(particles, dtype=float)
+        if self.particles.ndim != 2:
+            raise ValueError(
+                f"particles must be of shape (m, dim), got {self.particles.shape}; "
+                "reshape(-1, 1) makes one coordinate."
+            )
         m, dim = self.particles.shape
         weights = np.ones(m) if weights is None else np.asarray(weights, dtype=float)
+        if weights.shape != (m,) or not (weights >= 0.0).all() or not 0.0 < weights.sum() < np.inf:
+            raise ValueError(f"weights must be {m} finite, non-negative numbers, not all zero.")
         self.weights = weights / weights.sum()
         default = [f"theta[{j}]" for j in range(dim)]
         self.names = as_names(default if names is None else names, dim)
@@ -358,7 +365,7 @@ class ParticlePosterior:
             f"{100 * q:g}%": row for q, row in zip(levels, self.quantile(levels), strict=True)
         }
         if hdi is not None:
-            (mass,) = check_fractions(hdi, "hdi")
+            mass = check_fraction(hdi, "hdi")
             low, high = narrowest_interval(self.particles, self.weights, mass)
             table |= {f"hdi{100 * mass:g}_lb": low, f"hdi{100 * mass:g}_ub": high}
         table["P(>0)"] = self.weights @ (self.particles > 0.0)

@@ -4,6 +4,7 @@ import sys
 from importlib.util import find_spec
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
@@ -13,9 +14,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import small
 from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianMLPRegressor,
     LatentDirichletAllocation,
     ParticlePosterior,
     to_arviz,
@@ -167,6 +170,25 @@ def test_without_outcomes_there_is_no_likelihood(container):
     data = to_arviz(clf, X[:5], n_draws=30, container=container)
     assert data["posterior_predictive"]["y"].shape == (1, 30, 5)
     assert not hasattr(data, "log_likelihood")
+
+
+def test_a_network_has_its_null_space(container, rng):
+    X = rng.normal(size=(60, 1))
+    reg = small.network(BayesianMLPRegressor, "mcmc", null_space=1.0).fit(X, np.sin(X[:, 0]))
+    far = np.array([[9.0]])
+    data = to_arviz(reg, far, n_draws=4000, random_state=0, container=container)
+    spread = np.std(data["posterior_predictive"]["y"])
+    assert_allclose(spread, reg.predict(far, return_std=True)[1][0], rtol=0.1)
+    by_default = to_arviz(reg, far, container=container)["posterior"]
+    assert by_default.sizes["draw"] == len(reg.posterior_)
+
+
+@pytest.mark.parametrize("name", ["chain", "draw", "row", "y"])
+def test_names_that_arviz_needs_are_refused(name, rng):
+    X = pd.DataFrame({name: rng.normal(size=20), "b": rng.normal(size=20)})
+    reg = BayesianLinearRegression("laplace", random_state=0).fit(X, X["b"])
+    with pytest.raises(ValueError, match=f"a coordinate is called '{name}'"):
+        to_arviz(reg, X, X["b"])
 
 
 def test_what_is_refused(rng):

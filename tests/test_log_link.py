@@ -28,6 +28,7 @@ from skstein import (
     predictive,
     to_arviz,
 )
+from skstein._crps import mixture_crps
 from skstein._transformed_outcome import transformed
 from skstein.inference import ENGINES
 from skstein.metrics import crps_scorer
@@ -154,6 +155,20 @@ def test_the_crps_is_a_sum_over_counts(fitted):
         below = stats.poisson.cdf(counts[:, None], rates) @ reg.posterior_.weights
         assert_allclose(found, np.sum((below - (counts >= y[row])) ** 2))
     assert -crps_scorer(reg, X[:50], y[:50]) < y.std()
+
+
+@pytest.mark.parametrize(("mean", "dispersion"), [(100.0, 10.0), (1000.0, 20.0)])
+def test_the_crps_of_wide_counts(mean, dispersion):
+    n = 1.0 / dispersion
+    parts, counts = stats.nbinom(n, n / (n + mean * np.ones((1, 1)))), np.arange(1_000_000)
+    found = mixture_crps(
+        lambda y: parts.cdf(y[:, None])[:, 0],
+        lambda level, some: parts.ppf(level),
+        np.ones(1),
+        np.zeros(1),
+        discrete=True,
+    )
+    assert_allclose(found[0], np.sum(parts.sf(counts[None, :])[0] ** 2), rtol=1e-3)
 
 
 @pytest.fixture(scope="module")

@@ -113,6 +113,22 @@ def test_scores_are_those_of_refits():
     assert np.abs(found.pointwise - expected).max() < 0.1
 
 
+@pytest.mark.parametrize("weights", ["of rows", "of classes"])
+def test_a_weight_below_one_is_left_out_whole(weights, rng):
+    X = rng.normal(size=(40, 1))
+    y = (X[:, 0] + rng.logistic(size=40) > 0).astype(int)
+    params = {"standardize": False, "random_state": 0}
+    params |= {"class_weight": {0: 0.2, 1: 0.2}} if weights == "of classes" else {}
+    w = np.full(40, 0.2) if weights == "of rows" else np.ones(40)
+    model, expected = BayesianLogisticRegression("pmfvb", **params), []
+    for i in range(0, 40, 4):
+        rest = np.arange(40) != i
+        model.fit(X[rest], y[rest], w[rest])
+        expected.append(model.log_predictive(X[[i]], y[[i]])[0])
+    found = loo(model.fit(X, y, w), X, y, w)
+    assert_allclose(found.pointwise[::4], expected, atol=0.03)
+
+
 def test_a_weight_is_that_many_rows(regression, rng):
     models, X, y = regression
     counts = rng.integers(0, 4, size=len(y))
@@ -198,6 +214,8 @@ def test_what_is_refused(regression):
         loo(models["all"], X, y[:-1])
     with pytest.raises(ValueError, match="compare needs a dict of estimators"):
         compare({}, X, y)
+    with pytest.raises(ValueError, match="compare needs a dict of estimators"):
+        compare([models["all"]], X, y)
     reg = BayesianLinearRegression(LaplaceDraws(10), random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="at least 25 particles with a weight, there are 10"):
         loo(reg, X, y)

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.special import log_softmax, logsumexp
 
+from skstein._jit import normal_mixtures
 from skstein._quantiles import mixture_quantiles, weighted_quantile
 from skstein.outcomes import (
     Bernoulli,
@@ -169,6 +170,21 @@ def test_the_compiled_passes_of_networks_are_the_outcome(name, rng):
     expected = [np.swapaxes(residual[:k], 0, 1) @ X, np.sum(residual, axis=2)]
     expected = np.concatenate([expected[0].reshape(6, -1), expected[1].T], axis=1)
     assert_allclose(score - network._prior_score(theta), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_quantiles_between_normals_far_apart(rng):
+    """A search that starts tens of standard deviations from all of them, in densities of 1e-300."""
+    for _ in range(2000):
+        m = rng.integers(2, 12)
+        means, stds = 10.0 ** rng.uniform(-1, 3) * rng.normal(size=m), 10.0 ** rng.uniform(-3, 1, m)
+        weights, q = rng.dirichlet(np.ones(m)), rng.uniform(0.01, 0.99, 3)
+        found = normal_mixtures.quantile(means[None], stds[None], weights, q)[0]
+        tiny = 1e-9 * np.abs(found) + 1e-12
+        below, above = (
+            stats.norm.cdf((found[:, None] + side * tiny[:, None] - means) / stds) @ weights
+            for side in (-1.0, 1.0)
+        )
+        assert (below < q + 1e-6).all() and (q - 1e-6 < above).all()
 
 
 def test_quantiles_of_a_continuous_mixture(rng):

@@ -5,6 +5,7 @@ import sys
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -319,6 +320,16 @@ def test_frames_with_text_are_made_again(library, diabetes):
     assert_allclose(display.mean[0], reg.predict(row))
     with pytest.raises(ValueError, match="'sex' is not numeric"):
         PredictiveIntervalDisplay.from_estimator(reg, X, "sex")
+
+
+def test_text_may_be_missing(diabetes):
+    X, y = diabetes
+    X = pd.DataFrame({"bmi": X["bmi"], "sex": [*["a", "b", "b"] * 147, None]})
+    X["sex"] = X["sex"].astype(object)
+    columns = ColumnTransformer([("text", OneHotEncoder(), ["sex"])], remainder="passthrough")
+    reg = make_pipeline(columns, BayesianLinearRegression("laplace", random_state=0)).fit(X, y)
+    display = PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", values=[25.0])
+    assert_allclose(display.mean[0], reg.predict(pd.DataFrame({"bmi": [25.0], "sex": ["b"]})))
 
 
 @pytest.mark.parametrize("kind", ["typical", "average"])

@@ -30,7 +30,7 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import small
-from skstein import BayesianLinearRegression, BayesianLogisticRegression, predictive
+from skstein import BayesianLinearRegression, BayesianLogisticRegression, posterior_of, predictive
 
 ENGINES = ["mcmc", "svgd"]  # the default, and one without chance but for its start
 
@@ -360,6 +360,14 @@ def test_coefficients_select_features(model, data):
     for selector in (SelectFromModel(model, max_features=3, threshold=-np.inf), RFE(model)):
         selector.fit(scaled, y)
         assert not selector.get_support()[-1]
+
+
+def test_a_posterior_behind_a_selection_names_what_was_selected(model, data):
+    X, y = data
+    scaled = make_pipeline(StandardScaler(), RFE(model, n_features_to_select=2)).fit(X, y)
+    kept = X.columns[scaled[-1].get_support()]
+    names = posterior_of(scaled).names
+    assert [name for name in X.columns if any(name in one for one in names)] == list(kept)
 
 
 def test_permuting_chance_costs_nothing(model, data):

@@ -54,6 +54,25 @@ def test_the_variance_survives_a_distant_mean(rng):
     assert_allclose(far.cov(), np.cov(particles.T, bias=True), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("particles", "weights", "words"),
+    [
+        (np.ones(3), None, r"shape \(m, dim\), got \(3,\)"),
+        (np.ones((3, 1)), [1.0, 2.0], "weights must be 3 finite, non-negative numbers"),
+        (np.ones((3, 1)), [1.0, -1.0, 1.0], "weights must be 3 finite, non-negative numbers"),
+        (np.ones((3, 1)), np.zeros(3), "weights must be 3 finite, non-negative numbers"),
+    ],
+)
+def test_what_is_no_set_of_particles_is_refused(particles, weights, words):
+    with pytest.raises(ValueError, match=words):
+        ParticlePosterior(particles, weights)
+
+
+def test_a_level_is_one_number(repeated):
+    with pytest.raises(ValueError, match="hdi must be one number from 0 to 1"):
+        repeated[0].summary(hdi=[0.5, 0.9])
+
+
 def test_expectations_are_those_of_repeated_particles(repeated):
     posterior, rows = repeated
     assert_allclose(posterior.expect(lambda t: t[:, 0] ** 2), (rows[:, 0] ** 2).mean())

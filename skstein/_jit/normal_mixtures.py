@@ -91,7 +91,7 @@ def _quantile(means, stds, weights, tail, z_tail, sign, quantiles):
                     low = x
                 # Bisection takes over where a step leaves the bracket or does not halve.
                 halley = math.inf
-                if density > 0.0:
+                if density * narrowest > 1e-290:  # or ratios of it would overflow
                     newton = excess / density
                     halley = x - newton / max(1.0 - 0.5 * newton * slope / density, 0.5)
                 if low <= halley <= high and abs(halley - x) <= 0.5 * step:

@@ -150,6 +150,11 @@ class FWSS(Engine):
     def stays_near_start(self, target):
         return True
 
+    @property
+    def ksd_kernel(self):
+        """Of the discrepancy in the history, before its scale is fixed."""
+        return drift_kernel(self.kernel)
+
     def n_rounds(self, target):
         return automatic(self.n_particles, target.dim) * (1 + self.n_sweeps)
 
@@ -165,7 +170,7 @@ class FWSS(Engine):
                     "warm start goes on from; raise it, or start again."
                 )
         starts = self._starts(target, rng, n, init, kept, map)
-        kernel = drift_kernel(self.kernel).fixed(starts)
+        kernel = self.ksd_kernel.fixed(starts)
         measure, iteration = SteinMeasure(n, starts), 0
         cached = self.init == "svgd" and not kept
         known: Any = target.score(starts) if cached or kept or target.stochastic else None

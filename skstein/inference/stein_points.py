@@ -105,6 +105,11 @@ class SteinPoints(Engine):
     def stays_near_start(self, target):
         return self.candidates != "chain"
 
+    @property
+    def ksd_kernel(self):
+        """Of the discrepancy in the history, before its scale is fixed."""
+        return IMQ() if self.kernel is None else self.kernel
+
     def n_rounds(self, target):
         return automatic(self.n_particles, target.dim, least=200)
 
@@ -127,7 +132,7 @@ class SteinPoints(Engine):
             points, their_scores = self._propose(target, rng, chains, drawn)
             require_finite(their_scores, "the score", iteration, rounds.history)
             if kernel is None:
-                kernel = (IMQ() if self.kernel is None else self.kernel).fixed(points)
+                kernel = self.ksd_kernel.fixed(points)
 
             def objective(x, sx, kernel=kernel, chosen=iteration - 1):
                 value = own * kernel.stein_diagonal(x, sx)

@@ -141,6 +141,7 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
             raise ValueError(
                 f"class_weight must be positive and at most {LARGEST:g}, got {self.class_weight!r}."
             )
+        self._class_weight = class_weight
         absent = np.setdiff1d(classes, present).tolist()
         problem = f"no sample of classes {absent}" if absent else ""
         return partial(_encoded, classes, class_weight), problem

@@ -76,8 +76,9 @@ class Outcome:
         For predictors that differ in kind: the priors (of coefficients, of the intercept) of each
         one after the first; otherwise all predictors share the model's.
     nodes : callable or None
-        ``nodes(eta)`` yields (outcomes, share) of a quadrature over each particle's outcome, for
-        the moments of a transformed outcome; None if there is none.
+        ``nodes(eta, coarse=False)`` yields (outcomes, share) of a quadrature over each particle's
+        outcome, for the moments of a transformed outcome, or of a coarser one, by which it is
+        judged; None if there is none.
     """
 
     n_predictors: int = 1

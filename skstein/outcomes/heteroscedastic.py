@@ -87,5 +87,5 @@ class Heteroscedastic(LocationScale):
     def sample(self, eta, rng):
         return self.outcome.sample(self._of_one_scale(eta), rng)
 
-    def _nodes(self, eta):
-        return self.outcome.nodes(self._of_one_scale(eta))
+    def _nodes(self, eta, coarse=False):
+        return self.outcome.nodes(self._of_one_scale(eta), coarse)

@@ -57,5 +57,8 @@ class Table:
 def _typical(column, is_label):
     if column.dtype.kind in "iuf" and not is_label:
         return column.mean()
-    values, counts = np.unique(column, return_counts=True)
-    return values[counts.argmax()]
+    values, counts = np.unique(
+        [value for value in column.tolist() if value is not None and value == value],
+        return_counts=True,
+    )
+    return values[counts.argmax()] if len(values) else column[0]

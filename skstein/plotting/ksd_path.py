@@ -54,12 +54,14 @@ class KSDPathDisplay:
     xlabel: str
 
     @classmethod
-    def from_posterior(cls, posterior, *, ax=None, **kwargs):
+    def from_posterior(cls, posterior, *, kernel="imq", ax=None, **kwargs):
         """Draw the KSD that an engine recorded: "ksd-mcmc", "fwss" or "stein-points".
 
         Parameters
         ----------
         posterior : ParticlePosterior
+        kernel : {"imq", "rbf"} or Kernel, default="imq"
+            That of the engine, for the reference.
         ax : matplotlib.axes.Axes, default=None
             New ones by default.
         **kwargs : dict
@@ -83,7 +85,7 @@ class KSDPathDisplay:
         sizes = posterior.history.get("n_particles", np.full(len(ksd), len(posterior)))
         reference = None
         if posterior.scores is not None:
-            reference = _draws_ksd("imq", *posterior._white(), posterior.weights, sizes)  # type: ignore[call-arg]
+            reference = _draws_ksd(kernel, *posterior._white(), posterior.weights, sizes)  # type: ignore[call-arg]
         steps = np.linspace(posterior.n_iter / len(ksd), posterior.n_iter, len(ksd))
         return cls(steps, ksd, reference=reference, xlabel="iteration").plot(ax=ax, **kwargs)
 
@@ -111,7 +113,9 @@ class KSDPathDisplay:
         ValueError
             If the engine recorded no KSD.
         """
-        return cls.from_posterior(inside(estimator)[0].posterior_, ax=ax, **kwargs)
+        estimator = inside(estimator)[0]
+        kernel = getattr(getattr(estimator, "inference_", None), "ksd_kernel", "imq")
+        return cls.from_posterior(estimator.posterior_, kernel=kernel, ax=ax, **kwargs)
 
     @classmethod
     def from_thinner(cls, thinner, *, ax=None, **kwargs):

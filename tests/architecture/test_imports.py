@@ -238,6 +238,7 @@ ROWS = {
     ),
     # What is inside of what scikit-learn wraps around an estimator, and what it says of rows.
     "skstein._wrapped_estimators": (
+        "sklearn.feature_selection",
         "sklearn.frozen",
         "sklearn.model_selection",
         "sklearn.pipeline",
