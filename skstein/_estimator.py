@@ -91,6 +91,8 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
 
     _named_parameters: ClassVar[dict] = {"inference": resolve_engine}
 
+    _kept: frozenset = frozenset()  # names of the attributes of the last fit
+
     def __new__(cls, *args, **params):
         # The message of a generated `__init__` would name the class that it was generated for.
         try:
@@ -130,7 +132,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
                 n_jobs=self.n_jobs,
                 callback=callback,
             )
-            self.__dict__.update(attributes(posterior))
+            self._keep(attributes(posterior))
         return self
 
     def _engine(self, target):
@@ -159,8 +161,14 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
             posterior = run_update(self.posterior_, target, self.inference_, n_jobs=self.n_jobs)
             if callback is not None:
                 callback(1, 1, partial(copy, posterior), {})
-            self.__dict__.update(attributes(posterior))
+            self._keep(attributes(posterior))
         return self
+
+    def _keep(self, attributes):
+        """Set the attributes of a fit; those that only an earlier one had go."""
+        for name in self._kept - attributes.keys():
+            self.__dict__.pop(name, None)
+        self.__dict__.update(attributes, _kept=frozenset(attributes))
 
     def _attributes(self, bijection, names, fitted, posterior):
         """``fitted``, and the attributes that follow from a posterior before `bijection`."""

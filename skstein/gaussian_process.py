@@ -31,6 +31,7 @@ from sklearn.gaussian_process.kernels import (
     Kernel,
     WhiteKernel,
 )
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from ._columns import location_and_scale
@@ -248,6 +249,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True)
         with about("y"):
             y = y.astype(np.float64).reshape(len(X), -1)
+        assert_all_finite(y, input_name="y")
         if self.n_targets is not None and self.n_targets != y.shape[1]:
             raise ValueError(
                 f"y has {y.shape[1]} columns where n_targets={self.n_targets} says otherwise; "

@@ -173,6 +173,12 @@ class PMD(Engine):
     def stays_near_start(self, target):
         return self._start(target) in ("laplace", "student-t")
 
+    def check(self, target):
+        super().check(target)
+        n_rows = (target.n_rows or 0) + getattr(target, "n_weightless", 0)
+        if self.n_total is not None and n_rows > self.n_total:
+            raise ValueError(f"these {n_rows} rows are more than n_total={self.n_total}.")
+
     def n_rounds(self, target):
         n = target.n_rows or 1
         return self.max_iter * -(-n // min(self.batch_size or n, n))

@@ -10,7 +10,7 @@ def signs_of(positive, n_features, names=None):
 
     Parameters
     ----------
-    positive : bool, array-like of shape (n_features,) or dict of str to int
+    positive : bool, array-like of shape (n_features,), dict of str to int, or Series
     n_features : int
     names : sequence of str, default=None
 
@@ -25,6 +25,9 @@ def signs_of(positive, n_features, names=None):
     """
     if isinstance(positive, bool | np.bool_):
         return np.full(n_features, float(positive))
+    if hasattr(positive, "to_dict"):  # a series of pandas, which has names or positions
+        by_name = positive.to_dict()
+        positive = by_name if all(isinstance(name, str) for name in by_name) else list(positive)
     if isinstance(positive, dict):
         known = [] if names is None else list(names)
         if unknown := [name for name in positive if name not in known]:

@@ -417,7 +417,7 @@ class BayesianLinearModel(BayesianEstimator):
         elif column is not None:
             features, offset = split(X, column)
         intercept, coef = (values.swapaxes(0, 1) for values in self._unpack(theta))
-        predictors = features @ coef.reshape(-1, features.shape[1]).T
+        predictors = features @ coef.reshape(intercept.size, features.shape[1]).T
         predictors += intercept.ravel()
         predictors = predictors.reshape(X.shape[0], *intercept.shape).swapaxes(0, 1)
         if column is not None:

@@ -159,6 +159,8 @@ class RandomEffects:
                 "random_effects must be a list of columns, or a dict from columns to lists of "
                 f"features that have slopes; got {given!r}."
             )
+        if not len(given := given if isinstance(given, dict) else list(given)):
+            raise ValueError("random_effects has no column: give one, or None for no groups.")
         p, slopes = estimator.n_features_in_, given if isinstance(given, dict) else {}
         columns = [_position(column, names, p) for column in given]
         offset = estimator._offset_column(None)
@@ -174,6 +176,8 @@ class RandomEffects:
                     "features, [] for an intercept alone."
                 )
             of_slopes = [_position(slope, names, p) for slope in with_slopes]
+            if len(set(of_slopes)) < len(of_slopes):
+                raise ValueError(f"random_effects gives {column!r} a slope twice: {with_slopes!r}.")
             if not np.isin(of_slopes, common).all():
                 raise ValueError(
                     f"random_effects gives {column!r} slopes of a column that holds groups or the "
@@ -357,6 +361,8 @@ def _missing(values):
     """Which values are None or not a number."""
     if values.dtype.kind == "f":
         return np.isnan(values)
+    if values.dtype.kind in "mM":
+        return np.isnat(values)
     if values.dtype.kind != "O":
         return np.zeros(len(values), dtype=bool)
     return np.array(
@@ -387,7 +393,8 @@ def _comparable(values, name):
         except (TypeError, ValueError):
             pass
     raise ValueError(
-        f"column {name!r} of X mixes text and other values: make all groups text, or numbers."
+        f"column {name!r} of X holds groups that are not all text or all numbers: make them text, "
+        "such as by astype(str)."
     )
 
 

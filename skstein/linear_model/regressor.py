@@ -1,6 +1,7 @@
 """Linear models of a numeric outcome of any family."""
 
 import numpy as np
+from sklearn.utils import assert_all_finite
 
 from .._prediction_methods import BayesianRegressorMixin
 from .._validation import about, available_if, check_magnitude, validated
@@ -98,6 +99,7 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
     def _checked(self, y):
         with about("y"):
             y = y.astype(np.float64)
+        assert_all_finite(y, input_name="y")
         check_magnitude(y, "y")
         self._outcome.check(y)
         return y

@@ -175,7 +175,7 @@ class HalfStudentT(DeviationPrior, NoisePrior):
         return np.exp(np.log(_NO_NOISE) + 2.0 * np.log(self.scale) - log_v)
 
     def log_density(self, log_v):
-        """Log density of each row of ``log_v`` (m, 1), shape (m,); normalised to 1e-3."""
+        """Log density of each row of ``log_v`` (m, 1), shape (m,); normalised to 5e-3."""
         half, ratio = 0.5 * (self.df + 1.0), self._log_ratio(log_v)
         constant = gammaln(half) - gammaln(0.5 * self.df) - gammaln(0.5)
         value = 0.5 * ratio - half * np.logaddexp(0.0, ratio) - self._floor(log_v)

@@ -5,6 +5,7 @@ A target is an unnormalised log density of an unconstrained vector ``theta``. Ev
 lacks is an attribute equal to None, and :func:`supports` tells.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,16 @@ def supports(target: Any, part: str) -> bool:
 
 class NotANumber(ValueError):
     """A user's function returned NaN; `infer` adds to the message when that was."""
+
+
+def check_distinct(names):
+    """Refuse names of coordinates that come twice: one of the two would not be found again."""
+    if len(set(names)) < len(names):
+        [(name, times)] = Counter(names).most_common(1)
+        raise ValueError(
+            f"{times} coordinates are called {name!r}: rename columns of X (none can be called "
+            '"intercept" beside an intercept) or groups, so that all differ.'
+        )
 
 
 def as_names(names, count, parameter="names"):

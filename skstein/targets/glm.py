@@ -14,7 +14,7 @@ from ..outcomes import Bernoulli, Categorical, Probit
 from ..priors import Normal
 from ..priors.noise import JointPrior
 from ..protocols import Observed
-from .base import Target, as_names
+from .base import Target, as_names, check_distinct
 from .design import Aligned, make_design
 
 
@@ -137,6 +137,9 @@ class RegressionTarget(Aligned, SummedTarget):
         if class_names is None or self.n_outputs == 1:
             class_names = outcome.predictor_names or range(self.n_outputs)
         self.class_names = as_names(class_names, self.n_outputs, "class_names")
+        if not self.n_columns:
+            raise ValueError("there is neither a feature nor an intercept: nothing to learn.")
+        check_distinct(self.names)
         self._n_coef = self.n_outputs * self.n_columns
         self.dim = self._n_coef + len(outcome.extra)
 
@@ -289,7 +292,7 @@ class RegressionTarget(Aligned, SummedTarget):
 
     def _heads(self, theta, rows):
         """What the outcome is given for some rows, each of shape (m, rows) or (m, 1)."""
-        coef = theta[:, : self._n_coef].reshape(-1, self.n_columns)
+        coef = theta[:, : self._n_coef].reshape(len(theta) * self.n_outputs, self.n_columns)
         eta = self.design.predictor(coef, rows).reshape(len(theta), self.n_outputs, -1)
         eta = eta.swapaxes(0, 1)
         if self.offset is not None:

@@ -163,13 +163,18 @@ class OnlineKSDThinner(BaseEstimator):
         UserWarning
             If draws were left out because they or their scores are not finite.
         """
+        before = self.__dict__.copy()
         self.__dict__.pop("_dictionary", None)
-        self._feed(samples, scores, "cov")
-        if not self._size:
-            raise ValueError(
-                "nothing was kept: no draw is finite and has a finite score, or there are fewer "
-                "draws than candidates."
-            )
+        try:
+            self._feed(samples, scores, "cov")
+            if not self._size:
+                raise ValueError(
+                    "nothing was kept: no draw is finite and has a finite score, or there are "
+                    "fewer draws than candidates."
+                )
+        except BaseException:
+            self.__dict__ = before
+            raise
         self._moments_agree()
         return self
 
@@ -449,7 +454,7 @@ class OnlineKSDThinner(BaseEstimator):
 
     @property
     def recalibrated_samples_(self):
-        if not self.recalibrate:
+        if not (self.recalibrate and self._moments.full):
             raise AttributeError("recalibrated_samples_ needs recalibrate=True before the fit.")
         return self._moments.recalibrated(self.samples_)
 
