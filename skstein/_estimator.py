@@ -91,7 +91,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
 
     _named_parameters: ClassVar[dict] = {"inference": resolve_engine}
 
-    _kept: frozenset = frozenset()  # names of the attributes of the last fit
+    _kept: ClassVar[frozenset] = frozenset()  # names of the attributes of the last fit
 
     def __new__(cls, *args, **params):
         # The message of a generated `__init__` would name the class that it was generated for.

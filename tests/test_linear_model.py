@@ -5,6 +5,7 @@ import importlib.metadata
 from email.message import Message
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
@@ -631,3 +632,32 @@ def test_log_predictive_of_an_outcome_is_the_mixture_density(rng):
     sd = np.exp(0.5 * theta[:, 3])
     density = np.exp(-0.5 * ((y[:, None] - means) / sd) ** 2) / (np.sqrt(2 * np.pi) * sd) @ weights
     assert_allclose(reg.log_predictive(X, y), np.log(density), rtol=1e-10)
+
+
+def test_names_that_come_twice_are_refused(rng):
+    X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
+    X = pd.DataFrame(X, columns=["intercept", "b"])
+    with pytest.raises(ValueError, match="2 coordinates are called 'intercept'"):
+        BayesianLinearRegression("laplace").fit(X, y)
+    reg = BayesianLinearRegression("laplace", fit_intercept=False).fit(X, y)
+    assert reg.posterior_.names[:2] == ("intercept", "b")
+
+
+def test_neither_features_nor_an_intercept_are_refused(rng):
+    groups, y = rng.integers(0, 3, (20, 1)), np.arange(20) % 2
+    clf = BayesianLogisticRegression("laplace", random_effects=[0], fit_intercept=False)
+    with pytest.raises(ValueError, match="neither a feature nor an intercept"):
+        clf.fit(groups, y)
+
+
+def test_missing_outcomes_are_said_to_be_missing():
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        BayesianLinearRegression().fit(np.eye(3), np.array([1.0, 2.0, None]))
+
+
+def test_signs_of_a_series_go_by_name(rng):
+    X = pd.DataFrame(rng.normal(size=(50, 2)), columns=["a", "b"])
+    y = X["a"] - X["b"] + rng.normal(size=50)
+    signs = pd.Series({"b": -1, "a": 1})
+    reg = BayesianLinearRegression("laplace", positive=signs, random_state=0).fit(X, y)
+    assert reg.coef_[0] > 0.5 and reg.coef_[1] < -0.5

@@ -362,6 +362,8 @@ def test_a_failed_call_leaves_the_stream_as_it_was(rng):
     with pytest.raises(ValueError, match="X has 1 features"):
         model.partial_fit(X[200:, :1], y[200:])
     assert model.posterior_ is before
+    with pytest.raises(ValueError, match="these 300 rows are more than n_total=250"):
+        make("linear", n_total=250).partial_fit(X, y)
     model.partial_fit(X[200:250], y[200:250])
 
 

@@ -19,6 +19,7 @@ from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianMLPRegressor,
+    BayesianOrdinalRegression,
     BayesianPoissonRegression,
     BayesianProbitRegression,
     posterior_of,
@@ -385,6 +386,9 @@ def test_rows_without_a_group(sites):
         ({"random_effects": [1.5]}, "must hold names or numbers of columns"),
         ({"random_effects": ["site"], "factorized": True}, "factorized=True and random_effects"),
         ({"random_effects": ["year"]}, "X has text in it"),
+        ({"random_effects": []}, "random_effects has no column"),
+        ({"random_effects": lambda X: []}, "random_effects has no column"),
+        ({"random_effects": {"site": ["x", "x"]}}, "a slope twice"),
         ({"effects_prior": HalfNormal, "random_effects": ["site"]}, "is the class HalfNormal"),
     ],
 )
@@ -405,6 +409,45 @@ def test_further_refusals(fitted, sites):
     network = BayesianMLPRegressor((2,), n_networks=2, max_iter=2, random_state=0)
     with pytest.raises(TypeError, match="effects is for linear models"), np.errstate(all="ignore"):
         predictive(network.fit(X[["x"]], y), X[["x"]], effects="population")
+
+
+@quiet
+@pytest.mark.parametrize(
+    "Estimator",
+    [BayesianLinearRegression, BayesianLogisticRegression, BayesianOrdinalRegression],
+)
+def test_groups_without_any_feature_predict(Estimator, sites):
+    X, y, _ = sites
+    y = y if Estimator is BayesianLinearRegression else np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    model = Estimator("laplace", random_effects=["site"], random_state=0).fit(X[["site"]], y)
+    predict = getattr(model, "predict_proba", model.predict)
+    by_site = pd.DataFrame(predict(X[["site"]])).groupby(X["site"].to_numpy())
+    assert by_site.std().max().max() < 1e-12 < by_site.mean().std().min()
+
+
+@quiet
+def test_times_are_groups_and_may_be_missing(sites):
+    X, y, _ = sites
+    when = np.array(["2000", "2001", "2002", "2003"], dtype="datetime64[ns]")
+    X = X[["x"]].assign(when=np.resize(when, len(y)))
+    model = BayesianLinearRegression("laplace", random_effects=["when"], random_state=0).fit(X, y)
+    X.loc[3, "when"] = pd.NaT
+    for ask in (model.predict, lambda X: model.fit(X, y)):
+        with pytest.raises(ValueError, match="column 'when' of X has rows without a group"):
+            ask(X)
+    X["when"] = pd.cut(X["x"], 3)
+    with pytest.raises(ValueError, match="'when' of X is neither text nor numbers"):
+        model.fit(X, y)
+
+
+@quiet
+def test_a_fit_without_groups_forgets_those_before(sites):
+    X, y, _ = sites
+    model = BayesianLinearRegression("laplace", random_effects=["site"], random_state=0)
+    model.fit(X[["x", "site"]], y).set_params(random_effects=None).fit(X[["x"]], y)
+    assert not hasattr(model, "random_effects_")
+    model.set_params(noise="heteroscedastic").fit(X[["x"]], y)
+    assert not hasattr(model, "noise_variance_") and hasattr(model, "noise_coef_")
 
 
 def test_display_sorts_groups(fitted):

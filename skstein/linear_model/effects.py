@@ -392,9 +392,9 @@ def _comparable(values, name):
                 return values.astype(np.float64)
         except (TypeError, ValueError):
             pass
+    what = "mixes text and other values" if len(text) == 2 else "is neither text nor numbers"
     raise ValueError(
-        f"column {name!r} of X holds groups that are not all text or all numbers: make them text, "
-        "such as by astype(str)."
+        f"column {name!r} of X {what}: make all groups text, such as by astype(str), or numbers."
     )
 
 

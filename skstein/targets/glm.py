@@ -137,11 +137,11 @@ class RegressionTarget(Aligned, SummedTarget):
         if class_names is None or self.n_outputs == 1:
             class_names = outcome.predictor_names or range(self.n_outputs)
         self.class_names = as_names(class_names, self.n_outputs, "class_names")
-        if not self.n_columns:
-            raise ValueError("there is neither a feature nor an intercept: nothing to learn.")
         check_distinct(self.names)
         self._n_coef = self.n_outputs * self.n_columns
         self.dim = self._n_coef + len(outcome.extra)
+        if not self.dim:
+            raise ValueError("there is neither a feature nor an intercept: nothing to learn.")
 
     @property
     def names(self):

@@ -664,3 +664,14 @@ def test_every_routine_has_one_signature(rng):
     assert routines
     for routine in routines:
         assert len(routine.signatures) <= 1, routine
+
+
+def test_a_fit_that_fails_leaves_the_one_before(rng):
+    draws = rng.normal(size=(200, 2))
+    thinner = OnlineKSDThinner(20).fit(draws, -draws)
+    before = thinner.samples_.copy()
+    with pytest.raises(ValueError):
+        thinner.fit(np.zeros((200, 2)), np.zeros((200, 2)))
+    assert_array_equal(thinner.samples_, before)
+    with pytest.raises(AttributeError, match="needs recalibrate=True before the fit"):
+        thinner.set_params(recalibrate=True).recalibrated_samples_  # noqa: B018
