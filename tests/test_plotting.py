@@ -322,10 +322,11 @@ def test_frames_with_text_are_made_again(library, diabetes):
         PredictiveIntervalDisplay.from_estimator(reg, X, "sex")
 
 
-def test_text_may_be_missing(diabetes):
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_text_may_be_missing(missing, diabetes):
     X, y = diabetes
     X = pd.DataFrame({"bmi": X["bmi"], "sex": [*["a", "b", "b"] * 147, None]})
-    X["sex"] = X["sex"].astype(object)
+    X["sex"] = X["sex"].astype(object).where(X["sex"].notna(), missing)
     columns = ColumnTransformer([("text", OneHotEncoder(), ["sex"])], remainder="passthrough")
     reg = make_pipeline(columns, BayesianLinearRegression("laplace", random_state=0)).fit(X, y)
     display = PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", values=[25.0])

@@ -57,8 +57,10 @@ class Table:
 def _typical(column, is_label):
     if column.dtype.kind in "iuf" and not is_label:
         return column.mean()
-    values, counts = np.unique(
-        [value for value in column.tolist() if value is not None and value == value],
-        return_counts=True,
-    )
-    return values[counts.argmax()] if len(values) else column[0]
+    present = [value for value in column.tolist() if not _is_missing(value)]
+    values, counts = np.unique(present, return_counts=True)
+    return values[counts.argmax()] if present else column[0]
+
+
+def _is_missing(value):
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
