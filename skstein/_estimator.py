@@ -91,7 +91,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
 
     _named_parameters: ClassVar[dict] = {"inference": resolve_engine}
 
-    _kept: ClassVar[frozenset] = frozenset()  # names of the attributes of the last fit
+    _kept: ClassVar[list] = []  # names of the attributes of the last fit
 
     def __new__(cls, *args, **params):
         # The message of a generated `__init__` would name the class that it was generated for.
@@ -166,9 +166,9 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
 
     def _keep(self, attributes):
         """Set the attributes of a fit; those that only an earlier one had go."""
-        for name in self._kept - attributes.keys():
+        for name in set(self._kept) - attributes.keys():
             self.__dict__.pop(name, None)
-        self.__dict__.update(attributes, _kept=frozenset(attributes))
+        self.__dict__.update(attributes, _kept=list(attributes))
 
     def _attributes(self, bijection, names, fitted, posterior):
         """``fitted``, and the attributes that follow from a posterior before `bijection`."""

@@ -29,8 +29,8 @@ def check_distinct(names):
     if len(set(names)) < len(names):
         [(name, times)] = Counter(names).most_common(1)
         raise ValueError(
-            f"{times} coordinates are called {name!r}: rename columns of X (none can be called "
-            '"intercept" beside an intercept) or groups, so that all differ.'
+            f"{times} coordinates are called {name!r}: rename columns of X, of which none can be "
+            "called as the intercept is or a parameter of the outcome."
         )
 
 
