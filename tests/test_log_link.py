@@ -362,5 +362,5 @@ def test_counts_cannot_be_negative_or_transformed(fitted):
 def test_a_feature_cannot_have_the_name_of_a_parameter(family):
     X, y = observed(family)
     named = pd.DataFrame(X, columns=["log_alpha", "log_dispersion", "log_sigma2"])
-    with pytest.raises(ValueError, match="2 coordinates are called 'log_(alpha|dispersion)'"):
+    with pytest.raises(ValueError, match=r"2 coordinates are called 'log_(alpha|dispersion)'"):
         OUTCOMES[family][1](random_state=0).fit(named, y)
