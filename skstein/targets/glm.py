@@ -137,7 +137,7 @@ class RegressionTarget(Aligned, SummedTarget):
         if class_names is None or self.n_outputs == 1:
             class_names = outcome.predictor_names or range(self.n_outputs)
         self.class_names = as_names(class_names, self.n_outputs, "class_names")
-        check_distinct(self.names)
+        check_distinct([*["intercept"] * self.fit_intercept, *self.feature_names, *outcome.extra])
         self._n_coef = self.n_outputs * self.n_columns
         self.dim = self._n_coef + len(outcome.extra)
         if not self.dim:
