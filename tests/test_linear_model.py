@@ -583,6 +583,8 @@ def test_bad_arguments_of_predictions_are_refused_by_name(estimator):
             est.predict_quantiles(X, q)
     with pytest.raises(ValueError, match=r"^level must be"):
         est.predict_interval(X, level=95)
+    with pytest.raises(ValueError, match="level must be one number from 0 to 1"):
+        est.predict_interval(X, level=[0.5, 0.9])
 
 
 @pytest.mark.parametrize(

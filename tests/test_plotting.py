@@ -29,6 +29,7 @@ from skstein import (
     predictive,
 )
 from skstein.inference import FWSS, PMFVB
+from skstein.kernels import RBF, Linear
 from skstein.metrics import ksd
 from skstein.plotting import (
     HistoryDisplay,
@@ -432,6 +433,8 @@ def test_a_path_grows_with_the_particles(diabetes):
     assert_array_equal(display.ksd, reg.posterior_.history["ksd"])
     sizes = reg.posterior_.history["n_particles"]
     assert_allclose(display.reference * np.sqrt(sizes), display.reference[0], rtol=1e-12)
+    of_engine = KSDPathDisplay.from_posterior(reg.posterior_, kernel=RBF() + Linear())
+    assert_allclose(display.reference, of_engine.reference)
 
 
 def test_what_a_path_refuses(reg, rng):
