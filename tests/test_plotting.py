@@ -28,8 +28,8 @@ from skstein import (
     SparseGPRegressor,
     predictive,
 )
-from skstein.inference import FWSS, PMFVB
-from skstein.kernels import RBF, Linear
+from skstein.inference import FWSS, PMFVB, SteinPoints
+from skstein.kernels import IMQ, RBF, Linear
 from skstein.metrics import ksd
 from skstein.plotting import (
     HistoryDisplay,
@@ -426,14 +426,16 @@ def test_the_reference_is_taken_in_white_coordinates(rng):
     assert_allclose(KSDPathDisplay.from_posterior(pushed).reference, expected)
 
 
-def test_a_path_grows_with_the_particles(diabetes):
-    engine = FWSS(n_particles=30)
+@pytest.mark.parametrize(
+    ("engine", "kernel"), [(FWSS(n_particles=30), RBF() + Linear()), (SteinPoints(30), IMQ())]
+)
+def test_a_path_grows_with_the_particles(engine, kernel, diabetes):
     reg = BayesianLinearRegression(engine, random_state=0).fit(*diabetes)
     display = KSDPathDisplay.from_estimator(reg)
     assert_array_equal(display.ksd, reg.posterior_.history["ksd"])
     sizes = reg.posterior_.history["n_particles"]
     assert_allclose(display.reference * np.sqrt(sizes), display.reference[0], rtol=1e-12)
-    of_engine = KSDPathDisplay.from_posterior(reg.posterior_, kernel=RBF() + Linear())
+    of_engine = KSDPathDisplay.from_posterior(reg.posterior_, kernel=kernel)
     assert_allclose(display.reference, of_engine.reference)
 
 

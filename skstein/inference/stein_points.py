@@ -149,7 +149,8 @@ class SteinPoints(Engine):
             diagonal = kernel.stein_diagonal(x[None], sx[None])[0]
             cross = objective(x[None], sx[None])[0] - own * diagonal
             squared += diagonal + 2.0 * cross
-            if rounds.end(iteration, ksd=np.sqrt(max(squared, 0.0)) / iteration):
+            ksd = np.sqrt(max(squared, 0.0)) / iteration
+            if rounds.end(iteration, ksd=ksd, n_particles=iteration):
                 break
         posterior = current()
         posterior.history, posterior.n_iter = rounds.history.arrays(), iteration
