@@ -87,7 +87,8 @@ def loo(estimator, X, y, sample_weight=None):
         Their outcomes.
     sample_weight : array-like of shape (n_samples,), default=None
         The weights of the fit. A weight of k counts as k equal rows, one of which is left out, and
-        a weight below 1 as that part of a row, which is left out whole.
+        a weight below 1 as that part of a row, which is left out whole. What ``class_weight`` made
+        of them in the fit is known.
 
     Returns
     -------

@@ -177,7 +177,10 @@ class PMD(Engine):
         super().check(target)
         n_rows = (target.n_rows or 0) + getattr(target, "n_weightless", 0)
         if self.n_total is not None and n_rows > self.n_total:
-            raise ValueError(f"these {n_rows} rows are more than n_total={self.n_total}.")
+            raise ValueError(
+                f"these {n_rows} rows are more than n_total={self.n_total}, the rows of the whole "
+                "stream: raise n_total, or give fewer rows."
+            )
 
     def n_rounds(self, target):
         n = target.n_rows or 1

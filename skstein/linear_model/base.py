@@ -119,7 +119,7 @@ class BayesianLinearModel(BayesianEstimator):
     @staticmethod
     def _survey(y, sample_weight):
         """The values of y that count, and a number for each that adds up over rows."""
-        raise NotImplementedError("_survey() is not defined.")
+        raise NotImplementedError("a subclass of BayesianLinearModel has to define _survey().")
 
     def _encoder(self, present, totals, classes):
         """What turns outcomes and weights into those of a target, and what is poor about them.

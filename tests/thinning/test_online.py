@@ -670,7 +670,7 @@ def test_a_fit_that_fails_leaves_the_one_before(rng):
     draws = rng.normal(size=(200, 2))
     thinner = OnlineKSDThinner(20).fit(draws, -draws)
     before = thinner.samples_.copy()
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="not symmetric and positive definite"):
         thinner.fit(np.zeros((200, 2)), np.zeros((200, 2)))
     assert_array_equal(thinner.samples_, before)
     with pytest.raises(AttributeError, match="needs recalibrate=True before the fit"):
