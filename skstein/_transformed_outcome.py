@@ -46,6 +46,7 @@ _SLACK = 1e-4
 # The largest probability of an outcome outside the domain of the map for which moments are given.
 _NEGLIGIBLE = 1e-3
 _DISAGREEMENT = 0.03  # of two quadratures, in standard deviations; 0.01 where the inverse has kinks
+_MOST_OF_A_NODE = 0.5  # of the variance, of which 64 nodes of a straight map have a tenth at most
 
 
 def transformed(prediction, transformer):
@@ -145,8 +146,9 @@ class TransformedOutcome(Predictive):
     def sample_mean(self, n_samples, random_state=None):
         estimator, means = self.direct.estimator, []
         for _, heads, _ in estimator._drawn_heads(self.direct.X, n_samples, random_state):
-            mass, mean, _ = self._particle_moments(heads)
-            means.append(np.where(mass >= 1.0 - _NEGLIGIBLE, mean, np.nan))
+            mass, mean, variance, largest = self._particle_moments(heads)
+            known = (mass >= 1.0 - _NEGLIGIBLE) & (largest <= _MOST_OF_A_NODE * variance)
+            means.append(np.where(known, mean, np.nan))
         return np.concatenate(means)
 
     def sample_predictive(self, n_samples=1, random_state=None):
@@ -204,7 +206,8 @@ class TransformedOutcome(Predictive):
         """Mean, variance between the particles' means, and mean variance of a particle's outcome.
 
         Outcomes without an inverse are left out as long as they are rare. Not a number where two
-        quadratures disagree: near a pole of the inverse, as powers have it, there are no moments.
+        quadratures disagree or one node has most of the variance: near a pole of the inverse, as
+        powers have it, there are no moments.
         """
         moments = []
         for _, heads, weights in self.direct.estimator._row_noises(self.direct.X):
@@ -212,29 +215,31 @@ class TransformedOutcome(Predictive):
             sd, other = (np.sqrt(some[1] + some[2]) for some in (fine, coarse))
             with np.errstate(invalid="ignore", over="ignore"):
                 gap = np.maximum(np.abs(fine[0] - coarse[0]), np.abs(sd - other))
-            moments.append(np.where(gap <= _DISAGREEMENT * sd, fine, np.nan))
+                known = (gap <= _DISAGREEMENT * sd) & (fine[3] <= _MOST_OF_A_NODE * fine[2])
+            moments.append(np.where(known, fine[:3], np.nan))
         return np.concatenate(moments, axis=1)
 
     def _row_moments(self, heads, weights, coarse):
-        mass, mean, variance = self._particle_moments(heads, coarse)
+        mass, mean, *spread = self._particle_moments(heads, coarse)
         weights = weights * mass
         defined = weights.sum(axis=1)
         weights /= np.where(defined >= 1.0 - _NEGLIGIBLE, defined, np.nan)[:, None]
         center = np.sum(weights * mean, axis=1)
         explained = np.sum(weights * np.square(mean - center[:, None]), axis=1)
-        return np.stack([center, explained, np.sum(weights * variance, axis=1)])
+        return np.stack([center, explained, *(np.sum(weights * part, axis=1) for part in spread)])
 
     def _particle_moments(self, heads, coarse=False):
         """Probability that the inverse exists, mean and variance under each particle.
 
-        One node of the quadrature at a time updates the moments, to bound the memory.
+        And the largest part of the variance that a node has. One node of the quadrature at a time
+        updates the moments, to bound the memory.
         """
         if self.outcome.nodes is None:
             raise TypeError(
                 "a transformed outcome of heavy tails need not have a mean or a variance: use "
                 'quantiles and intervals, or a noise without: noise="normal" or "heteroscedastic".'
             )
-        mass = mean = squares = np.zeros(())
+        mass = mean = squares = largest = np.zeros(())
         for values, share in self.outcome.nodes(heads, coarse):
             values = self._inverse(values)
             share = np.where(np.isnan(values), 0.0, share)
@@ -242,5 +247,7 @@ class TransformedOutcome(Predictive):
             step = np.where(share > 0.0, values - mean, 0.0)
             fraction = share / np.where(mass > 0.0, mass, 1.0)
             mean = mean + fraction * step
-            squares = squares + share * (1.0 - fraction) * step**2
-        return mass, mean, squares / np.where(mass > 0.0, mass, 1.0)
+            part = share * (1.0 - fraction) * step**2
+            squares, largest = squares + part, np.maximum(largest, part)
+        total = np.where(mass > 0.0, mass, 1.0)
+        return mass, mean, squares / total, largest / total
