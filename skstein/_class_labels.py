@@ -83,9 +83,12 @@ def refuse_unknown(y, classes, what):
     ValueError
         If there are any.
     """
-    y = np.unique(y)
+    try:
+        y = np.unique(y)
+    except TypeError:  # labels of several types have no order
+        y = np.array(sorted(set(y.tolist()), key=repr), dtype=object)
     of_text = [any(isinstance(label, str) for label in some) for some in (y.tolist(), classes)]
-    unknown = y if of_text[0] != of_text[1] else np.setdiff1d(y, classes)
+    unknown = y if of_text[0] != of_text[1] else y[~np.isin(y, classes)]
     if len(unknown):
         raise ValueError(f"y holds classes that {what}: {unknown.tolist()}.")
 

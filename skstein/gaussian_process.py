@@ -258,6 +258,11 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         check_magnitude(X, "X")
         check_magnitude(y, "y")
         alpha = self._row_noise(X, kernel)
+        if not SplitKernel(kernel).signal.diag(X).any():
+            raise ValueError(
+                f"the kernel {kernel} is noise alone: add a kernel of the function, such as "
+                "RBF() + WhiteKernel()."
+            )
         center, scale = np.zeros(y.shape[1]), np.ones(y.shape[1])
         if self.normalize_y:
             center, scale = location_and_scale(y, np.ones(len(y)))

@@ -586,7 +586,7 @@ def test_only_some_rows_are_used_for_the_hyperparameters_and_none_is_kept(rng):
         ({"kernel": RBF}, None, None, "'kernel' parameter"),
         ({"kernel": CompoundKernel([RBF(), RBF()])}, None, None, "kernel must be a single kernel"),
         ({"kernel": RBF([1.0, 2.0, 3.0])}, None, None, "Anisotropic kernel"),
-        ({"kernel": WhiteKernel()}, None, None, "positive definite"),
+        ({"kernel": WhiteKernel()}, None, None, "is noise alone"),
         ({"kernel": RBF(), "alpha": 0.0}, None, None, "positive for every row"),
         ({"alpha": np.full(60, -1.0)}, None, None, "positive for every row"),
         ({"alpha": np.full(60, np.nan)}, None, None, "positive for every row"),

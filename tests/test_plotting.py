@@ -514,3 +514,5 @@ def test_classes_in_a_column_are_marked(clf, iris):
     assert_array_equal(display.wrong, clf.predict(X) != y)
     with pytest.raises(ValueError, match="classes that were not seen in fit"):
         UncertaintyDisplay.from_estimator(clf, X, y.astype(str))
+    with pytest.raises(ValueError, match=r"classes that were not seen in fit: \[None\]"):
+        predictive(clf, X).log_predictive([None, *y[1:]])

@@ -381,7 +381,7 @@ def test_locations_of_the_features_repeat_for_each_class(rng):
     assert_allclose(target.prior_location.reshape(3, -1), np.append(0.0, LOCS)[None].repeat(3, 0))
 
 
-@pytest.mark.parametrize("loc", [np.inf, np.nan, 1e200, [1.0, 2.0], np.ones((2, 2))])
+@pytest.mark.parametrize("loc", [np.inf, np.nan, 1e200, [1.0, 2.0], np.ones((2, 2)), {"a": 1.0}])
 def test_a_bad_location_is_refused_by_name(loc):
     X, y = load_iris(return_X_y=True)
     clf = BayesianLogisticRegression(LaplaceDraws(n_particles=20), prior=Normal(loc=loc))

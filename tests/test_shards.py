@@ -285,6 +285,8 @@ def test_what_is_wrong_with_a_block_is_said(rows):
         BayesianLinearRegression("pmd").partial_fit(pieces(X), pieces(signal))
     with pytest.raises(ValueError, match=r"x\.csv is not a file of a known kind"):
         Chunks(["x.csv"]).read(0)
+    with pytest.raises(TypeError, match="piece 0 is of type ndarray: leave columns out"):
+        Chunks([X], columns=["a"]).read(0)
 
 
 def test_frames_with_other_columns_are_refused(rows):

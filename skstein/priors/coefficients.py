@@ -365,7 +365,13 @@ def _same(value, p, name):
 
 
 def _tiled(value, p, name):
-    value = np.asarray(value, dtype=float)
+    try:
+        value = np.asarray(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"the prior's {name} must be a number or one number per feature, in the order of the "
+            f"columns; got {value!r}."
+        ) from error
     if value.ndim > 1 or (value.ndim == 1 and (p % len(value) if len(value) else p)):
         raise ValueError(
             f"the prior's {name} must be a number or one number per feature; got shape "

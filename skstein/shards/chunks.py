@@ -70,7 +70,14 @@ class Chunks:
         if isinstance(source, str | Path):
             return self._file(Path(source))
         rows = source() if callable(source) else source
-        return rows if self.columns is None else rows[self.columns]
+        if self.columns is None:
+            return rows
+        if not hasattr(rows, "columns"):
+            raise TypeError(
+                f"columns={self.columns!r} are of data frames, and piece {place} is of type "
+                f"{type(rows).__name__}: leave columns out, or give data frames."
+            )
+        return rows[self.columns]
 
     def _file(self, path):
         if path.suffix == ".npy" and self.columns is None:
