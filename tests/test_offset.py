@@ -28,6 +28,7 @@ from skstein import (
 )
 from skstein.metrics import log_predictive_scorer
 from skstein.plotting import PosteriorIntervalDisplay
+from skstein.priors import Normal
 
 ESTIMATORS = [
     BayesianGammaRegression,
@@ -99,6 +100,19 @@ def test_a_column_is_the_same_as_an_array_beside(Estimator):
     assert model.posterior_.names[:3] == ("intercept", "x0", "x2")
     without = Estimator("laplace", random_state=0).fit(X, y)
     assert model.log_predictive(Z, y).sum() > without.log_predictive(X, y).sum()
+
+
+def test_signs_and_scales_are_of_the_features_beside_an_offset():
+    X, offset, y = rows(BayesianPoissonRegression)
+    frame = pd.DataFrame(beside(X, offset), columns=["a", "log_exposure", "b"])
+    model = BayesianPoissonRegression("laplace", random_state=0, offset="log_exposure")
+    model.set_params(prior=Normal([1.0, 2.0]))
+    by_place = clone(model).set_params(positive=[-1, 1]).fit(frame, y).coef_
+    assert by_place[0] < 0.0 < by_place[1]
+    by_name = clone(model).set_params(positive={"a": -1, "b": 1}).fit(frame, y).coef_
+    assert_array_equal(by_name, by_place)
+    with pytest.raises(ValueError, match="features of X; they are a, b"):
+        model.set_params(positive={"log_exposure": 1}).fit(frame, y)
 
 
 def test_rows_of_twice_the_exposure_are_two_rows():

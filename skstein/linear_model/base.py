@@ -304,9 +304,9 @@ class BayesianLinearModel(BayesianEstimator):
 
     def _signs(self, target, scaling):
         """The sign of each coordinate: 1, -1, or 0 for either."""
-        names = getattr(self, "feature_names_in_", None)
-        signs = signs_of(self.positive, self.n_features_in_, names)
-        signs = self._features(scaling, signs)
+        features = self._features(scaling)
+        names = features if hasattr(self, "feature_names_in_") else None
+        signs = signs_of(self.positive, len(features), names)
         if any(signs) and self.factorized:
             raise ValueError("factorized=True has no factors in closed form with positive=.")
         if any(signs) and self._outcome.n_predictors > 1:

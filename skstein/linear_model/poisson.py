@@ -29,6 +29,9 @@ class BayesianPoissonRegression(CountRegressor):
         Whether to divide the features by their standard deviations, and with an intercept to centre
         them and the linear predictor, before the priors apply. Otherwise they are taken as they
         are.
+    positive : bool, array-like of shape (n_features,) or dict of str to int, default=False
+        Signs of the coefficients that are known: all positive, or 1, -1 and 0 (either) for each
+        feature, in their order or by name as in ``{"age": 1}``. The prior is cut off at 0.
     factorized : bool, default=False
         Whether the variances of the priors "adaptive-ridge" and "hierarchical-normal" are a
         mean-field factor of their own, in closed form, with ``inference="pmfvb"``; they are then
