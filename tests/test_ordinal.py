@@ -261,7 +261,8 @@ def test_posterior_is_that_of_quadrature(engine, link, rng, seed):
     cuts = INVERSE[link](np.stack([first, first + (1.0 - first) * rest]))
     for value, label in zip(x, y, strict=True):
         below = CDF[link](cuts - slope * value)
-        log_weight += np.log([below[0], below[1] - below[0], 1.0 - below[1]][label])
+        with np.errstate(divide="ignore"):
+            log_weight += np.log([below[0], below[1] - below[0], 1.0 - below[1]][label])
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
     points = np.stack([slope, *cuts])
