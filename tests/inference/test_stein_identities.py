@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import cauchy, norm
-from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
 from skstein.inference import SVGD
