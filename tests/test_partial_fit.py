@@ -66,7 +66,7 @@ def test_a_stream_is_near_a_fit_of_all_rows(case, rng, seed):
     X = StandardScaler().fit_transform(X)
     y = (y - 100.0) / 1.5 if case == "linear" else y
     fitted, streamed = (
-        make(case, 1000, seed, init="laplace", n_moves=30).set_params(standardize=False)
+        make(case, 500, seed, init="laplace", n_moves=30).set_params(standardize=False)
         for _ in range(2)
     )
     fitted.fit(X, y)
