@@ -21,6 +21,7 @@ from skstein import (
     BayesianGammaRegression,
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianMLPRegressor,
     BayesianNegativeBinomialRegression,
     BayesianPoissonRegression,
     BayesianProbitRegression,
@@ -605,6 +606,15 @@ def test_weights_whose_posterior_rounding_blurs(rng):
     model = BayesianLogisticRegression(ENGINES["svgd"], random_state=0)
     with pytest.warns(ConvergenceWarning, match="lost to rounding; reduce sample_weight"):
         model.fit(X, codes, np.full(len(X), 1e16))
+
+
+def test_chains_that_fall_for_ever_end_and_say_so(rng):
+    """Under such weights the mode is farther away than any number of steps."""
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + 0.3 * rng.normal(size=60)
+    model = BayesianMLPRegressor((4,), n_networks=2, max_iter=20, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="networks have left the posterior"):
+        model.fit(X, y, np.full(60, 1e12))
 
 
 def log_density(theta):

@@ -53,6 +53,7 @@ _LEAST_BATCH, _LARGEST_RATIO = 1000, 50
 # explain. Steps go down fast, and up slowly.
 _CHANCE, _DOWN, _UP = 4.0, 0.7, 1.02
 _SETTLED = 100  # steps without a hot one
+_PATIENCE = 100  # times `_LEAST_STEPS` that a draw waits for them
 # What a minibatch of many rows heats are a few directions, which the mean does not tell.
 _HEAT, _SMALL_STEP = 0.5, 0.05
 _LEAST_STEPS = 20  # between Gibbs steps, and after a draw to see whether it was in a hot time
@@ -260,8 +261,11 @@ class SGHMC(Sampler):
                 chain.step = min(self._longest_step(target.n_rows), _UP * chain.step)
 
     def _settled(self, target, chain):
-        """A state with no step before or behind it that was too long; the chain goes on."""
-        while chain.alive:
+        """A state with no step before or behind it that was too long; the chain goes on.
+
+        A chain that is still on its way to the mode has none, and is where it is: its scores say so.
+        """
+        for _ in range(_PATIENCE):
             theta, settled = chain.theta, not chain.unsettled
             self._advance(target, chain, _LEAST_STEPS)
             if settled and not chain.unsettled:
