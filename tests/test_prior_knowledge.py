@@ -41,7 +41,7 @@ from skstein.targets.horseshoe import HorseshoeMap
 
 DATA = Path(__file__).parent / "data"
 P = 3
-quick = LaplaceDraws(n_particles=40)
+quick = LaplaceDraws(n_particles=40, min_ess=0.5)
 
 
 def problem(kind, rng, n=60):

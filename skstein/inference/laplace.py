@@ -27,9 +27,10 @@ class LaplaceDraws(Engine):
     ----------
     n_particles : int, default=1000
         Number of draws.
-    min_ess : float, default=0.5
+    min_ess : float, default=0.985
         Warn when the effective sample size of importance weights towards the posterior, as a
-        fraction of the draws, is below it.
+        fraction of the draws, is below this to the power of the number of coordinates, or below a
+        half (or this, if it is less).
     max_shift : float, default=0.15
         Warn when importance weights move a mean by more, in posterior standard deviations.
     max_stretch : float, default=0.25
@@ -58,7 +59,7 @@ class LaplaceDraws(Engine):
 
     n_particles: int = 1000
     _: KW_ONLY
-    min_ess: float = 0.5
+    min_ess: float = 0.985
     max_shift: float = 0.15
     max_stretch: float = 0.25
     whiten: bool = True
@@ -73,24 +74,26 @@ class LaplaceDraws(Engine):
         z[1::2] *= -1.0
         theta = z if target.start is None else target.start.forward(z)
         few = affordable_particles(target, m)
-        z, scores = z[:few], None
+        scores = None
         if few == m:
             value, scores = target.log_density_and_score(theta)
         else:
             value = target.log_density(theta[:few])
         weights = softmax(value - target.log_start(theta[:few]))
         fraction = 1.0 / np.sum(weights**2) / few
-        mean = weights @ z
-        worst = _largest_certain(np.abs(mean), _error(weights, z - mean))
-        square = (z - mean) ** 2
+        # In directions without correlation, and in the coordinates that are reported.
+        both = np.hstack([z[:few], (theta[:few] - theta.mean(axis=0)) / theta.std(axis=0)])
+        mean = weights @ both
+        worst = _largest_certain(np.abs(mean), _error(weights, both - mean))
+        square = (both - mean) ** 2
         variance = weights @ square
         error = _error(weights, square - variance) / (2.0 * variance)
         stretch = np.expm1(_largest_certain(np.abs(0.5 * np.log(variance)), error))
         problems = []
-        if fraction < self.min_ess:
-            problems.append(
-                f"keep an effective sample of less than {self.min_ess:.0%} of the draws"
-            )
+        # That of independent coordinates is the product of theirs.
+        least = max(min(0.5, self.min_ess), self.min_ess**target.dim)
+        if fraction < least:
+            problems.append(f"keep an effective sample of less than {least:.0%} of the draws")
         if worst > self.max_shift:
             problems.append(f"move a mean by more than {self.max_shift:g} standard deviations")
         if stretch > self.max_stretch:

@@ -263,7 +263,7 @@ class SGHMC(Sampler):
     def _settled(self, target, chain):
         """A state with no step before or behind it that was too long; the chain goes on.
 
-        A chain that is still on its way to the mode has none, and is where it is: its scores say so.
+        A chain that is still on its way to the mode has none: its scores say so.
         """
         for _ in range(_PATIENCE):
             theta, settled = chain.theta, not chain.unsettled

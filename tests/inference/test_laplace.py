@@ -71,8 +71,25 @@ def test_heavy_tails_or_light_ones_keep_few_weights(seed):
     target = LogDensity(
         lambda t: (-0.5 * t**2 - t**4).sum(axis=1), score=lambda t: -t - 4 * t**3, dim=5
     )
-    with pytest.warns(ConvergenceWarning, match="effective sample of less than 50% of the draws"):
+    with pytest.warns(ConvergenceWarning, match="effective sample of less than 93% of the draws"):
         infer(target, "laplace", random_state=seed)
+
+
+@pytest.mark.filterwarnings("ignore:LaplaceDraws. the posterior is likely to be wrong")
+@pytest.mark.parametrize("dim", [1, 3])
+def test_tails_that_the_gaussian_does_not_reach_show_in_few_coordinates(dim, seed):
+    """A Student t with 8 degrees of freedom, off by 0.3 at 5 %, and one with 40, off by 0.06."""
+
+    def student(df):
+        return LogDensity(
+            lambda t: -0.5 * (df + 1) * np.log1p(t**2 / df).sum(axis=1),
+            score=lambda t: -(df + 1) * t / (df + t**2),
+            dim=dim,
+        )
+
+    with pytest.warns(ConvergenceWarning, match="keep an effective sample of less than 9.% of"):
+        infer(student(8), "laplace", random_state=seed)
+    infer(student(40), "laplace", random_state=seed)
 
 
 @pytest.mark.filterwarnings("ignore:LaplaceDraws. the posterior is likely to be wrong")
@@ -85,4 +102,4 @@ def test_the_limit_is_a_parameter(seed):
     ]
     assert 0.1 < fraction < 0.95
     with pytest.warns(ConvergenceWarning, match="effective sample"):
-        infer(target, LaplaceDraws(min_ess=min(1.0, fraction + 0.04)), random_state=seed)
+        infer(target, LaplaceDraws(min_ess=np.sqrt(fraction) + 0.02), random_state=seed)
