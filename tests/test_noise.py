@@ -30,10 +30,10 @@ from skstein.metrics import crps_scorer, log_predictive_scorer
 from skstein.noise import HeteroscedasticNoise, NormalNoise, StudentTNoise, resolve_noise
 from skstein.outcomes import Heteroscedastic, Normal, StudentT
 from skstein.posterior import weighted_quantile
-from skstein.priors import Laplace
+from skstein.priors import Horseshoe, Laplace
 from skstein.priors import Normal as NormalPrior
 from skstein.samplers import SGHMC
-from skstein.targets import MLPTarget, RegressionTarget
+from skstein.targets import HorseshoeTarget, MLPTarget, RegressionTarget
 
 NOISES = {
     "student-t": "student-t",
@@ -545,6 +545,26 @@ def test_a_posterior_of_two_modes(engine, level, share, seed):
         posterior = model.fit(x[:, None], y).posterior_
     found = posterior.weights @ (posterior["x0"] > level / 10)
     assert abs(found - share) < 0.06 or caught
+
+
+def test_priors_of_uneven_noise_and_of_its_mean_are_one_per_feature(rng):
+    X, y = rng.normal(size=(30, 4)), rng.normal(size=30)
+    short = NormalPrior([0.01, 2.0])
+    model = BayesianLinearRegression("laplace", noise=HeteroscedasticNoise(prior=short))
+    for params in ({}, {"noise": "heteroscedastic", "prior": short}):
+        with pytest.raises(ValueError, match=r"scale has shape \(2,\) for 4 features"):
+            model.set_params(**params).fit(X, y)
+    with pytest.raises(ValueError, match="a horseshoe is for outcomes with one linear predictor"):
+        model.set_params(prior="horseshoe").fit(X, y)
+
+
+@pytest.mark.parametrize("df", [5.0, "estimate"])
+def test_a_horseshoe_is_relative_to_the_scale_of_student_t_noise(df, rng):
+    """In whichever coordinate that is: with estimated degrees of freedom it is not the last."""
+    X, y = rng.normal(size=(30, 4)), rng.normal(size=30)
+    outcome = BayesianLinearRegression(noise=StudentTNoise(df)).fit(X, y)._outcome
+    target = HorseshoeTarget(RegressionTarget(outcome, X, y), Horseshoe(n_relevant=1))
+    assert target.names[target.map.log_noise] == "log_sigma2"
 
 
 def test_noise_takes_no_horseshoe():

@@ -239,13 +239,17 @@ class MCMC(Engine):
     def _shortened(self, state):
         """Whether proposals diverged, and chains therefore begin again with shorter steps.
 
-        The warm-up adapts steps to most of a density, and they may be too long for a part of it.
+        The warm-up adapts steps to most of a density, and they may be too long for a part of it,
+        such as the arms of a banana: hopeless proposals are as many there as those that diverge.
         """
         draws, _ = state.chained()
-        if state.n_shorter == _MOST_SHORTER or not divergences(state.chains, draws):
+        n_stiff = sum(getattr(chains, "n_stiff", 0) for chains in state.chains)
+        stiff = n_stiff > _MAX_DIVERGENT * draws.shape[0] * draws.shape[1]
+        if state.n_shorter == _MOST_SHORTER or not (stiff or divergences(state.chains, draws)):
             return False
         for chains in state.chains:
             chains.step_size, chains.n_divergent = _SHORTER * chains.step_size, 0
+            chains.n_stiff = 0
         state.n_warmup, state.n_shorter = state.n_iter, state.n_shorter + 1
         state.draws, state.scores = [], []
         state.thinner = self._new_state(state.chains).thinner

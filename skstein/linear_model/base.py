@@ -191,6 +191,11 @@ class BayesianLinearModel(BayesianEstimator):
             factors = [factor for factor, _ in scaling.units(self._outcome)]
             target = self._effects.target(target, table, scaling, of_effects, factors)
         if isinstance(prior, priors.Horseshoe):
+            if self._outcome.further_priors:
+                raise ValueError(
+                    "a horseshoe is for outcomes with one linear predictor, and uneven noise has "
+                    'its own: use another prior, such as "hierarchical-normal", or another noise.'
+                )
             target = targets.HorseshoeTarget(target, prior)
             to_original = targets.Chain(self._reporting(scaling, target.dim), target.map)
         else:

@@ -17,6 +17,7 @@ from ..protocols import DrawsChains
 from ._adapt import DualAveraging, Metric, MetricAdaptation
 
 _DIVERGENT = 1000.0  # error of the energy, as in Stan
+_STIFF = 20.0  # of which none is accepted: the step is too long for where the chain is
 
 
 @dataclass
@@ -37,6 +38,8 @@ class Chains:
     n_divergent : int
         Proposals along the gradient, after the warm-up, that met a density or an energy out of all
         proportion: where the gradient says little, chains may not come.
+    n_stiff : int
+        Proposals whose error of the energy leaves no chance of acceptance.
     """
 
     theta: np.ndarray
@@ -47,6 +50,7 @@ class Chains:
     metric: Metric = field(default_factory=Metric)
     noise: np.ndarray | None = None
     n_divergent: int = 0
+    n_stiff: int = 0
 
 
 class Sampler(BaseEstimator):
@@ -167,7 +171,7 @@ class Metropolis(Sampler, metaclass=ABCMeta):
                 if chains.metric is not before:
                     adaptation = DualAveraging(first_step, self.acceptance)
         adaptation.freeze()
-        chains.step_size, chains.n_divergent = adaptation.step_size, 0
+        chains.step_size, chains.n_divergent, chains.n_stiff = adaptation.step_size, 0, 0
         return chains
 
     def draw(self, target, n_draws, chains):
@@ -216,6 +220,7 @@ class Metropolis(Sampler, metaclass=ABCMeta):
         accept = chains.rng.random(len(log_ratio)) < probability
         if score is not None:
             chains.n_divergent += np.count_nonzero(log_ratio < -_DIVERGENT)
+            chains.n_stiff += np.count_nonzero(log_ratio < -_STIFF)
         else:
             score = chains.score.copy()
             if accept.any():

@@ -117,18 +117,14 @@ class RegressionTarget(Aligned, SummedTarget):
         self.fit_intercept = bool(fit_intercept)
         self.prior = Normal(1.0) if prior is None else prior
         self.intercept_prior = Normal(10.0) if intercept_prior is None else intercept_prior
+        self.n_features = self.n_columns - self.fit_intercept
+        _require_one_per_feature(self.prior, self.n_features)
         if outcome.further_priors:
             further, intercepts = zip(*outcome.further_priors, strict=True)
+            for prior in further:
+                _require_one_per_feature(prior, self.n_features)
             self.prior = JointPrior(self.prior, *further)
             self.intercept_prior = JointPrior(self.intercept_prior, *intercepts)
-        self.n_features = self.n_columns - self.fit_intercept
-        for name in ("scale", "loc"):
-            each = np.asarray(getattr(self.prior, name, 0.0))
-            if each.ndim and each.shape != (self.n_features,):
-                raise ValueError(
-                    f"the prior's {name} has shape {each.shape} for {self.n_features} features: "
-                    "give one number, or one per feature."
-                )
         self.feature_names = (
             tuple(f"x{j}" for j in range(self.n_features))
             if feature_names is None
@@ -443,3 +439,13 @@ class ProbitTarget(RegressionTarget):
 
     def __init__(self, X, y, *, n_classes=2, **options):
         super().__init__(Probit(n_classes), X, np.asarray(y, dtype=np.intp), **options)
+
+
+def _require_one_per_feature(prior, n_features):
+    for name in ("scale", "loc"):
+        each = np.asarray(getattr(prior, name, 0.0))
+        if each.ndim and each.shape != (n_features,):
+            raise ValueError(
+                f"the prior's {name} has shape {each.shape} for {n_features} features: give one "
+                "number, or one per feature."
+            )

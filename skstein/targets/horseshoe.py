@@ -225,7 +225,8 @@ class HorseshoeTarget(Wrapper):
         self._ridge, self._gaussian = regression, None
         self.dim = flat.dim + 2
         coef = flat._split(np.arange(flat.dim)[None])[1][0]
-        log_noise = flat.dim - 1 if "log_sigma2" in flat.outcome.extra[-1:] else None
+        extra = list(flat.outcome.extra)
+        log_noise = flat._n_coef + extra.index("log_sigma2") if "log_sigma2" in extra else None
         global_scale = prior.global_scale
         if global_scale is None:
             # Of one coefficient of a feature, at no effect and noise of variance 1.

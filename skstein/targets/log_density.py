@@ -4,6 +4,8 @@ import numpy as np
 
 from .base import NotANumber, Target, as_names
 
+_RUN_OFF = 1e100
+
 
 def _real(values, name):
     if values.dtype.kind not in "fiub":
@@ -118,8 +120,8 @@ class LogDensity(Target):
         if name in ("hessian", "sample_prior"):
             raise NotANumber(f"{name} returned NaN; check the function")
         bad = np.isnan(value.reshape(len(value), -1)).any(axis=1)
-        # A trajectory that has overflowed is the engine's to reject.
-        bad &= np.isfinite(theta).all(axis=1)
+        # A trajectory that has run off, where squares overflow, is the engine's to reject.
+        bad &= (np.abs(theta) < _RUN_OFF).all(axis=1)
         if bad.any():
             first = np.flatnonzero(bad)[0]
             where = np.array2string(theta[first], threshold=6, precision=4)

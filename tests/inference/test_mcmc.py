@@ -17,6 +17,7 @@ from skstein.metrics import ksd
 from skstein.priors import Normal
 from skstein.samplers import HMC, MALA, RWM, SGLD
 from skstein.targets import ControlVariate, LogisticTarget, laplace_approximation
+from skstein.targets.base import NotANumber
 from skstein.thinning import OnlineKSDThinner
 from skstein.thinning.moments import recalibrated
 
@@ -137,6 +138,32 @@ def test_chains_stuck_in_different_modes_are_reported(seed):
     start = np.where(np.arange(8) < 4, 8.0, -8.0)[:, None]
     with pytest.warns(ConvergenceWarning, match=r"the largest R-hat is above 1\.01"):
         infer(two_modes(8.0), "ksd-mcmc", init=start, random_state=seed)
+
+
+@pytest.mark.slow
+def test_steps_that_are_too_long_for_the_arms_of_a_banana_are_shortened(seed):
+    """N(0, 1), and N(x^2, 0.16) given it; most chains of the first step have 0.7 of the spread."""
+
+    def score(t):
+        error = (t[:, 1] - t[:, 0] ** 2) / 0.16
+        return np.stack([2.0 * t[:, 0] * error - t[:, 0], -error], axis=1)
+
+    target = LogDensity(
+        lambda t: -0.5 * (t[:, 0] ** 2 + (t[:, 1] - t[:, 0] ** 2) ** 2 / 0.16), score, dim=2
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of the error that is left
+        posteriors = [infer(target, random_state=seed + offset) for offset in range(3)]
+    spread = [posterior.std()[1] / np.sqrt(2.16) for posterior in posteriors]
+    assert 0.8 < np.mean(spread) < 1.2
+
+
+def test_a_density_that_overflows_far_out_is_the_engines_to_reject():
+    """As that of a funnel, where 0 times infinity is not a number."""
+    nowhere = LogDensity(lambda t: np.full(len(t), np.nan), score=np.zeros_like, dim=2)
+    assert np.isnan(nowhere.log_density(np.full((1, 2), 1e200))).all()
+    with pytest.raises(NotANumber, match="log_density returned NaN"):
+        nowhere.log_density(np.zeros((1, 2)))
 
 
 def test_chains_that_cross_between_modes_are_right(seed):
