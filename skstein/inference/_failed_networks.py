@@ -144,6 +144,7 @@ def without_failures(target, posterior, weighted):
     counts = {"n_dropped": posterior.diagnostics["n_dropped"] + n_dropped}
     kept = posterior._some(
         ~failed,
+        chains=None,  # which have draws of those that failed
         weights=posterior.weights[~failed] / posterior.weights[~failed].sum(),
         diagnostics=posterior.diagnostics | counts,
     )

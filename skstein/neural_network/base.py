@@ -203,7 +203,13 @@ class _BayesianMLP(BayesianEstimator):
                 "warm_start=True goes on with the same features, outputs and layers as the fit "
                 "before; these are others. Fit with warm_start=False."
             )
-        return np.stack([target.trained(state) for state in self._networks])
+        networks = np.stack([target.trained(state) for state in self._networks])
+        if networks.shape[1] != target.dim:
+            raise ValueError(
+                "warm_start=True goes on with the same noise as the fit before; this is another. "
+                "Fit with warm_start=False."
+            )
+        return networks
 
     def _attributes(self, bijection, names, fitted, posterior):
         posterior, fitted = copy(posterior), fitted | {"_networks": _without_rows(posterior.state)}

@@ -15,12 +15,15 @@ class ScaledNetwork(Inside):
         What the weights are measured in.
     log_noise : ndarray of shape (n_noise,)
         Noise variances do not move: generic engines need many particles around a mode to know them.
+        Neither do the precisions of the prior, which are those of training: with precisions
+        integrated out the mode of hundreds of weights is a network of zeros.
     batch_size : int or None
         Rows of a plain minibatch; all rows for None.
     """
 
     def __init__(self, target, scale, log_noise, batch_size=None):
         self.target, self.scale, self.log_noise = target, scale, log_noise
+        self.precision = target.initial_precision
         self.dim, self.n_rows = target.n_weights, target.n_rows
         self.stochastic = batch_size is not None and batch_size < target.n_rows
         self.batch_size = batch_size if self.stochastic else None
@@ -38,8 +41,15 @@ class ScaledNetwork(Inside):
         """Weights in units of the scales."""
         return theta[:, : self.dim] / self.scale
 
+    def _added(self, z):
+        weights = self.scale * z
+        given = -0.5 * np.square(weights) @ self.precision
+        return given - self.target.log_prior(self.forward(z))
+
     def _pulled(self, z, score):
-        return self.scale * score[:, : self.dim]
+        integrated = self.target._prior_score(self.forward(z))
+        score = (score - integrated)[:, : self.dim] - self.precision * self.scale * z
+        return self.scale * score
 
     def sample_start(self, rng, m):
         """Untrained networks, shape (m, dim)."""

@@ -384,3 +384,24 @@ def test_pmfvb_asks_for_what_it_uses():
     target.scales = None
     with pytest.raises(ValueError, match="AdaptivePMFVB needs scales"):
         infer(target, AdaptivePMFVB(2))
+
+
+@pytest.mark.parametrize("engine", ["svgd", "fwss"])
+def test_networks_of_few_rows_do_not_shrink_to_a_constant(engine, rng, seed):
+    """Under a prior whose precisions are unknown the mode of hundreds of weights is zero."""
+    X = rng.normal(size=(600, 3))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=600)
+    model = BayesianMLPRegressor(inference=engine, n_networks=5, random_state=seed)
+    low, high = model.fit(X[:100], y[:100]).predict_interval(X[100:]).T
+    assert model.score(X[:100], y[:100]) > 0.7
+    assert np.mean((low < y[100:]) & (y[100:] < high)) > 0.7  # of five networks
+
+
+def test_another_noise_is_no_warm_start(rng):
+    X = rng.normal(size=(40, 2))
+    model = BayesianMLPRegressor((4,), n_networks=2, max_iter=5, warm_start=True, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="goes on with the same noise as the fit before"):
+        model.set_params(noise="student-t").fit(X, X[:, 0])
