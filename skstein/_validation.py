@@ -1,4 +1,4 @@
-"""The only file that uses scikit-learn's private helpers: a new release changes one place."""
+"""Checks of parameters and data, and the only module that imports private names of scikit-learn."""
 
 import re
 from contextlib import contextmanager

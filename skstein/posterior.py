@@ -195,7 +195,7 @@ class ParticlePosterior:
         Warns
         -----
         ConvergenceWarning
-                If the posterior is far from normal; the message names the coordinates.
+            If the posterior is far from normal; the message names the coordinates.
 
         Examples
         --------
@@ -270,7 +270,8 @@ class ParticlePosterior:
         ValueError
             If ``n_particles`` is below 1 or above the number of particles.
         """
-        if not 1 <= n_particles <= len(self):
+        n_particles = check_count(n_particles, "n_particles")
+        if n_particles > len(self):
             raise ValueError(f"n_particles must lie in 1..{len(self)}, got {n_particles}.")
         chosen = systematic(self.weights, n_particles)
         return self._some(chosen, weights=np.full(n_particles, 1.0 / n_particles), state=None)
@@ -435,9 +436,7 @@ class ParticlePosterior:
         if self.chains is not None and n_draws is None:
             draws = self.chains
         else:
-            n_draws = len(self) if n_draws is None else n_draws
-            if n_draws < 1:
-                raise ValueError(f"n_draws must be at least 1, got {n_draws}.")
+            n_draws = len(self) if n_draws is None else check_count(n_draws, "n_draws")
             chosen = systematic(self.weights, n_draws)
             draws, comment = self.particles[None, chosen], {"comment": _NO_CHAIN}
             if self.log_densities is not None:

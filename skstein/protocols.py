@@ -156,6 +156,11 @@ class ChainState(Protocol):
     step_size : float
     n_divergent : int
         Proposals that met a density or an energy out of all proportion.
+
+    Notes
+    -----
+    Chains may also count ``n_stiff``, proposals without a chance of acceptance: if they are many,
+    the engine begins again with shorter steps.
     """
 
     step_size: float

@@ -195,8 +195,9 @@ def test_what_is_refused(rng):
     posterior = ParticlePosterior(rng.normal(size=(6, 2)))
     with pytest.raises(ValueError, match="container must be one of auto, datatree"):
         posterior.to_arviz(container="xarray")
-    with pytest.raises(ValueError, match="n_draws must be at least 1"):
-        posterior.to_arviz(n_draws=0)
+    for n_draws in (0, 2.5):
+        with pytest.raises(ValueError, match="n_draws must be a positive integer"):
+            posterior.to_arviz(n_draws=n_draws)
     X, y = load_diabetes(return_X_y=True)
     inner = BayesianLinearRegression("svgd", random_state=0)
     reg = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, y)

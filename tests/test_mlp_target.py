@@ -23,6 +23,7 @@ from skstein.targets import mlp
 from skstein.targets._weight_priors import weight_prior
 from skstein.targets.mlp import MLPTarget
 from skstein.targets.null_space import null_space_tangent
+from skstein.targets.scaled_network import ScaledNetwork
 
 PRIORS = [Normal(2.0), StudentT(), AdaptiveRidge(rate=0.5), HierarchicalNormal(rate=9.0)]
 FUNCTIONS = {
@@ -116,6 +117,22 @@ def test_prior_score_is_the_gradient(prior, rng):
     theta = rng.normal(size=target.dim)
     expected = differences(target.log_prior, theta)
     assert_allclose(target._prior_score(theta[None])[0], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=repr)
+def test_scaled_weights_are_under_the_precisions_of_training(prior, rng):
+    """With given noise: the density is that of normal weights beside the likelihood."""
+    target = make(rng, prior=prior)
+    log_noise, scale = rng.normal(size=2), rng.uniform(0.5, 2.0, size=target.n_weights)
+    scaled = ScaledNetwork(target, scale, log_noise)
+    z = rng.normal(size=(2, scaled.dim))
+    value, score = scaled.log_density_and_score(z)
+    assert_allclose(score[0], differences(scaled.log_density, z[0]), rtol=1e-5, atol=1e-5)
+    assert_allclose(scaled.score(z), score, rtol=1e-10)
+    theta = scaled.forward(z)
+    given = stats.norm.logpdf(theta[:, : scaled.dim], scale=target.initial_precision**-0.5)
+    expected = target.log_likelihood(theta) + given.sum(axis=1)
+    assert_allclose(np.diff(value), np.diff(expected), rtol=1e-9)
 
 
 def test_prior_density_is_that_of_its_draws(rng):

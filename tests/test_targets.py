@@ -115,6 +115,13 @@ def test_hessian_is_the_derivative_of_the_negative_score(kind, fit_intercept, rn
     assert_allclose(hessian, hessian.T, rtol=1e-12, atol=1e-12)
 
 
+def test_hessian_of_a_regression_too_wide_for_its_products_to_be_kept(rng, monkeypatch):
+    X, y = rng.normal(size=(6, 3)), rng.normal(size=6)
+    kept, theta = LinearTarget(X, y), rng.normal(size=5)
+    monkeypatch.setattr("skstein.targets.linear._GRAM_UP_TO", 2)
+    assert_allclose(LinearTarget(X, y).hessian(theta), kept.hessian(theta))
+
+
 @every_kind
 @with_and_without_intercept
 def test_a_minibatch_is_those_rows_scaled(kind, fit_intercept, rng):

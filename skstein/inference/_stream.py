@@ -7,7 +7,7 @@ neither the density of the kernel estimate nor rows of the past,
 
 for b new rows with log likelihood l and n' = n + b. What is off is the sampling error of the draws
 between chunks, which two halves of the particles that evolve on their own make visible. It does not
-add up where the rows so far are remembered by a quadratic (`_memory.py`).
+add up where the rows so far are remembered by a quadratic (`_stream_memory.py`).
 
 When all rows have been seen, another pass over them adds up the log likelihood of particles that
 stay where they are. At its end they are weighted by the posterior over the density that they were

@@ -177,7 +177,7 @@ class Engine(BaseEstimator):
         -------
         ParticlePosterior
         """
-        raise TypeError(f"{type(self).__name__} does not define run().")
+        raise NotImplementedError(f"{type(self).__name__} does not define run().")
 
 
 _OWN = frozenset(name for name in vars(Engine) if not name.startswith("_")) | {"get_params"}

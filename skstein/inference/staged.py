@@ -7,8 +7,8 @@ does. The second engine works where it can:
 - on the network itself, if it asks for more than other densities offer, as chains that draw prior
   precisions do;
 - otherwise in weights divided by what a network's curvature says of their size, with the noise
-  variances that training has left (`ScaledNetwork`): there any engine does that moves particles by
-  scores;
+  variances that training has left and the prior precisions that it had (`ScaledNetwork`): there
+  any engine does that moves particles by scores;
 - or, with ``subspace="curve"``, in the plane through two networks and the middle of a curve of good
   networks between them, whitened and checked as any density of a few coordinates
   (`skstein.inference.curve`).

@@ -38,8 +38,9 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
         The classes in their order, also those that no sample has. By default those of an ordered
         pandas Categorical, else the labels of ``y``, sorted.
     prior : str or prior instance, default="normal"
-        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
-        "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`, but for ``as_prior()``.
+        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge",
+        "hierarchical-normal" or "horseshoe", of scale 1, or one of :mod:`skstein.priors`, but for
+        ``as_prior()``.
     concentration : float, default=1.0
         Of the Dirichlet prior of the class probabilities at the means of the features (without
         ``standardize``, where features are 0), from which that of the cut points follows: 1 takes
@@ -113,9 +114,9 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
     n_iter_ : int
         Number of iterations it made.
     n_features_in_ : int
-        Number of features.
+        Number of columns of X, those of groups included; these have no entry in ``coef_``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has any.
+        Names of the columns, if X has any.
 
     Warns
     -----

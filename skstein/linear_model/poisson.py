@@ -18,8 +18,8 @@ class BayesianPoissonRegression(CountRegressor):
         How the posterior is found: "mcmc", "ksd-mcmc", "pmfvb", "svgd", "fwss", "stein-points",
         "pmd" or "laplace" (:doc:`/engines` says which to take when), or an engine, which is cloned.
     prior : str or prior instance, default="normal"
-        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge" or
-        "hierarchical-normal", of scale 1, or one of :mod:`skstein.priors`.
+        Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge",
+        "hierarchical-normal" or "horseshoe", of scale 1, or one of :mod:`skstein.priors`.
     intercept_prior : str or prior instance, default="normal"
         Prior of the intercept; a name has scale 10. With ``standardize=True`` it is about the
         logarithm of the mean of y (over that of the exposure, if there is an offset).
@@ -88,9 +88,9 @@ class BayesianPoissonRegression(CountRegressor):
     n_iter_ : int
         Number of iterations it made.
     n_features_in_ : int
-        Number of features.
+        Number of columns of X, those of groups included; these have no entry in ``coef_``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has any.
+        Names of the columns, if X has any.
 
     See Also
     --------

@@ -211,7 +211,8 @@ class HorseshoeTarget(Wrapper):
     Parameters
     ----------
     regression : RegressionTarget
-        Its own prior of the coefficients does not count.
+        The mode under its own prior of the coefficients is where searches begin and says which are
+        far from 0; to the density that prior does not count.
     prior : Horseshoe
     """
 

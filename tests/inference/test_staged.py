@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skstein import BayesianMLPClassifier, BayesianMLPRegressor, ParticlePosterior, infer
 from skstein.inference import SVGD, AdaptivePMFVB, Engine, Ensemble, KSDThinnedMCMC, Trained, staged
+from skstein.inference._failed_networks import without_failures
 from skstein.samplers import SGHMC
 from skstein.targets import MLPTarget
 
@@ -405,3 +406,14 @@ def test_another_noise_is_no_warm_start(rng):
         model.fit(X, X[:, 0])
     with pytest.raises(ValueError, match="goes on with the same noise as the fit before"):
         model.set_params(noise="student-t").fit(X, X[:, 0])
+
+
+def test_draws_of_networks_that_are_left_out_are_no_chains(rng):
+    X = rng.normal(size=(50, 2))
+    target = MLPTarget(X, X[:, 0], hidden_layer_sizes=(3,))
+    theta = target.sample_initial(rng, 3)
+    theta[1, : target.n_weights] *= 1e3
+    fitted = ParticlePosterior(theta, chains=theta[:, None], diagnostics={"n_dropped": 0})
+    kept, message = without_failures(target, fitted, weighted=False)
+    assert message.startswith("1 of 3 networks explain") and len(kept) == 2
+    assert kept.chains is None and fitted.chains is not None
