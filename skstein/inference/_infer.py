@@ -86,7 +86,8 @@ def infer(target, inference="mcmc", *, init=None, random_state=None, n_jobs=None
     init : array-like of shape (m, dim) or ParticlePosterior, default=None
         Particles to start from, in the target's own coordinates. A posterior of the same target is
         continued: "mcmc" continues its chains, "fwss" keeps the particles and adds the missing
-        ones, the others start from the particles; "laplace" and Stein points without chains have no
+        ones, an `Ensemble` keeps each network from the rows that it was kept from, the others start
+        from the particles; "laplace" and Stein points without chains have no
         use for them.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator, default=None
     n_jobs : int, default=None

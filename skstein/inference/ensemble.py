@@ -113,6 +113,7 @@ class Ensemble(Engine):
         "trained",
     )
     gaussian = False
+    continues = True
     subsampling = "plain"
 
     n_particles: int = 20
@@ -139,6 +140,7 @@ class Ensemble(Engine):
     def run(self, target, rng, *, init=None, map=map, callback=None):
         n = target.n_rows
         theta = target.sample_initial(rng, self.n_particles)
+        init, unseen = _networks_before(init, target)
         if init is not None:
             theta[: len(init)] = init[: self.n_particles]
         batch_size = resolve_batch_size(self.batch_size, n)
@@ -146,6 +148,10 @@ class Ensemble(Engine):
         generators = rng.spawn(len(theta))
         early = self.validation_fraction is not None and n >= _ENOUGH_TO_JUDGE
         held_out = self._held_out(n, target.n_noise, early, rng)
+        judges_noise = target.n_noise > 0 and any(len(rows) for rows in held_out)
+        if early or judges_noise:
+            pairs = zip(held_out, unseen, strict=False)
+            held_out[: len(unseen)] = [new if old is None else old for new, old in pairs]
         states = [
             target.begin_training(start, np.setdiff1d(np.arange(n), rows), rows, generator)
             for start, rows, generator in zip(theta, held_out, generators, strict=True)
@@ -167,7 +173,7 @@ class Ensemble(Engine):
         def make_posterior():
             kept = survivors()
             particles = kept.particles
-            if target.n_noise and any(len(state.held_out) for state in kept.states):
+            if judges_noise:
                 rows = [state.held_out for state in kept.states]
                 particles[:, target.n_weights :] = target.out_of_bag_noise(particles, rows)
             return ParticlePosterior(
@@ -194,6 +200,12 @@ class Ensemble(Engine):
         survivors().report()
         if not rounds.stopped:
             self._judge(posterior, target, n_steps, patience, longer=init is not None)
+        if judges_noise and any(rows is None for rows in unseen):
+            posterior.converged = False
+            posterior.diagnostics["message"] = (
+                "the networks go on from a fit that may have trained them on rows that now measure "
+                "the noise: it may be too small. Fit with warm_start=False, or with chains."
+            )
         return posterior
 
     def _judge(self, posterior, target, n_steps, patience, longer):
@@ -234,6 +246,21 @@ class Ensemble(Engine):
         return [folds[i % len(folds)] for i in range(m)]
 
 
+def _networks_before(init, target):
+    """The networks to start from, and the rows that each was kept from, None where unknown."""
+    if not isinstance(init, ParticlePosterior):
+        return init, []
+    states = init.state if isinstance(init.state, list) else []
+    states = [state for state in states if hasattr(state, "held_out")]
+    if not states:
+        return init.particles, [None] * len(init)
+    unseen = [
+        state.held_out if state.data == target.checksum and len(state.held_out) else None
+        for state in states
+    ]
+    return np.stack([target.trained(state) for state in states]), unseen
+
+
 def untrained(target, m, rng):
     """``m`` networks for the first rows of a stream."""
     theta, generators = target.sample_initial(rng, m), rng.spawn(m)
@@ -261,7 +288,8 @@ def epoch_of_stream(target, networks, noise, batch_size, learning_rate, map):
     noise : ndarray of shape (n_noise,), or None for classes
     """
     before, rows = np.stack([target.trained(state) for state in networks]), np.arange(target.n_rows)
-    states = [replace(state, rows=rows, usual_loss=None, worst_loss=0.0) for state in networks]
+    changed = {"rows": rows, "held_out": np.array([], dtype=np.int64)}
+    states = [replace(state, **changed, usual_loss=None, worst_loss=0.0) for state in networks]
     size = resolve_batch_size(batch_size, target.n_rows)
     advance = partial(target.train, 1, size, learning_rate, _FOREVER, _FOREVER, 0.0)
     states = list(map(advance, states))

@@ -118,6 +118,10 @@ class Trained(Engine):
     subspace: str | None = None
 
     @property
+    def continues(self):
+        return self._training.continues
+
+    @property
     def requires(self):
         own = ("expected_precision", "initial_precision", "scales", "shortfall")
         return (*self._training.requires, *own)

@@ -209,7 +209,7 @@ class _BayesianMLP(BayesianEstimator):
                 "warm_start=True goes on with the same noise as the fit before; this is another. "
                 "Fit with warm_start=False."
             )
-        return networks
+        return ParticlePosterior(networks, state=self._networks)
 
     def _attributes(self, bijection, names, fitted, posterior):
         posterior, fitted = copy(posterior), fitted | {"_networks": _without_rows(posterior.state)}
@@ -297,7 +297,4 @@ class _BayesianMLP(BayesianEstimator):
 def _without_rows(networks):
     """What training goes on from."""
     none = np.array([], dtype=np.int64)
-    return [
-        replace(state, rows=none, held_out=none, best=None, waiting=0, start=None)
-        for state in networks
-    ]
+    return [replace(state, rows=none, best=None, waiting=0, start=None) for state in networks]

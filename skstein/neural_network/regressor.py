@@ -132,7 +132,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         seconds so far.
     warm_start : bool, default=False
         Whether `fit` trains the networks of the call before for longer, and then makes the second
-        stage again.
+        stage again. On the same data each is kept from the rows that it was kept from before.
 
     Attributes
     ----------

@@ -171,6 +171,8 @@ class Training:
         Mean loss met in the last epoch.
     silent : int
         Rows of a stream since the last two that the network told apart.
+    data : int
+        Check sum of the data whose rows these are.
     """
 
     weights: np.ndarray
@@ -188,6 +190,7 @@ class Training:
     worst_loss: float = 0.0
     loss: float = np.nan
     silent: int = 0
+    data: int = 0
 
     def copy(self):
         """A network that can be trained further and leaves this one as it is."""

@@ -417,3 +417,23 @@ def test_draws_of_networks_that_are_left_out_are_no_chains(rng):
     kept, message = without_failures(target, fitted, weighted=False)
     assert message.startswith("1 of 3 networks explain") and len(kept) == 2
     assert kept.chains is None and fitted.chains is not None
+
+
+@pytest.mark.parametrize("engine", ["ensemble", SVGD(6, max_iter=5)])
+def test_networks_that_are_trained_further_never_see_the_rows_that_measure_noise(engine):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    y = 3.0 * X[:, 0] + rng.normal(size=100)
+    model = small(BayesianMLPRegressor, engine, n_networks=6, max_iter=150, early_stopping=False)
+    model.set_params(hidden_layer_sizes=(30,), warm_start=True)
+
+    def noise(seed):
+        model.set_params(random_state=seed).fit(X, y)
+        return np.exp(0.5 * model.posterior_.particles[:, -1])
+
+    first = noise(0)
+    for seed in range(1, 4):
+        assert np.all(noise(seed) > 0.99 * first)
+    for changed in (X[::-1], X[:70]):
+        with pytest.warns(ConvergenceWarning, match="rows that now measure the noise"):
+            model.fit(changed, y[: len(changed)])
