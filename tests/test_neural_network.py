@@ -237,15 +237,31 @@ def test_early_stopping_takes_the_best_state(rng):
     assert np.mean((early.predict(X) - y) ** 2) < np.mean((late.predict(X) - y) ** 2)
 
 
-@pytest.mark.parametrize("early_stopping", [True, False])
-def test_chains_find_the_noise_whether_networks_followed_it_or_not(early_stopping, seed):
+@pytest.mark.parametrize(
+    ("inference", "early_stopping"), [("mcmc", True), ("mcmc", False), ("pmfvb", False)]
+)
+def test_the_noise_is_found_whether_networks_followed_it_or_not(inference, early_stopping, seed):
     """From the last epoch, where it is next to nothing, too; the truth is log(1)."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(200, 20))
     y = X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=200)
     options = {"n_networks": 3, "noise": "normal", "early_stopping": early_stopping}
-    reg = BayesianMLPRegressor(**options, random_state=seed).fit(X, y)
+    reg = BayesianMLPRegressor(inference=inference, **options, random_state=seed).fit(X, y)
     assert reg.posterior_.mean()[-1] + np.log(y.var()) > -0.5
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of the plane's mode
+def test_the_noise_of_a_plane_is_that_of_new_rows(seed):
+    """Its own networks have learnt the rows by heart: their noise was a tenth."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 3))
+    y = np.sin(2.0 * X[:, 0]) + 0.3 * rng.normal(size=300)
+    reg = BayesianMLPRegressor(inference="laplace", subspace="curve", random_state=seed)
+    reg.fit(X[:100], y[:100])
+    low, high = reg.predict_interval(X[100:]).T
+    assert np.mean((low < y[100:]) & (y[100:] < high)) > 0.75
+    with pytest.raises(ValueError, match="would be that of training errors in a subspace"):
+        reg.set_params(noise="student-t").fit(X, y)
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)

@@ -106,19 +106,14 @@ def on_their_way(states, learning_rate, n_steps, patience):
     return count > 0.5 * len(states)
 
 
-def warn_of_noise(target, particles):
-    """Warn if networks err more than a constant where they were not trained.
+def overfitted(target, posterior):
+    """Whether networks err more than a constant where they were not trained, and did not bounce.
 
     Their common noise variance is that of rows out of bag.
     """
-    constant = target.constant()[target.n_weights :]
-    ratio = np.mean(np.exp(particles[0, target.n_weights :] - constant))
-    if ratio > _OVERFITTED:
-        warn(
-            "on rows that they were not trained on, the networks err more than a constant does: "
-            "where they follow the noise, stop early, use fewer units, a prior of smaller scale, "
-            "or chains."
-        )
+    noise = posterior.particles[0, target.n_weights :] - target.constant()[target.n_weights :]
+    bounced = any(state.bounced for state in posterior.state)
+    return not bounced and np.mean(np.exp(noise)) > _OVERFITTED
 
 
 def without_failures(target, posterior, weighted):

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
-from ._failed_networks import Survivors, judged_in_stream, on_their_way, warn_of_noise
+from ._failed_networks import Survivors, judged_in_stream, on_their_way, overfitted
 from .base import AUTO_BATCH_SIZE, N_PARTICLES, Engine, Rounds
 
 _N_FOLDS = 10
@@ -66,15 +66,16 @@ class Ensemble(Engine):
     ConvergenceWarning
         If some networks diverge or die, which are left out, or all die. A dead network puts out the
         same for every row: all units of one of its layers are off, and no gradient gets past it.
-        If some bounce: their loss was more than ten times that of knowing nothing on the way. If
-        squared errors out of bag are larger than those of a constant by half.
+        If some bounce: their loss was more than ten times that of knowing nothing on the way.
 
     Notes
     -----
     In the posterior's ``diagnostics``, ``n_dropped`` counts the networks that were left out and
-    ``n_dead`` those that died. It has not ``converged`` where most networks were still on their
-    way at the end: their weights came more than half as far as steps in one direction would have
-    taken them. There is no warning, because an engine may go on from there.
+    ``n_dead`` those that died. It has not ``converged``, and a ``message`` says why, where most
+    networks were still on their way at the end: their weights came more than half as far as steps
+    in one direction would have taken them; where squared errors out of bag are larger than those of
+    a constant by half; and where networks of an earlier run may have been trained on rows that now
+    measure the noise. The warning is left to `infer`, because an engine may go on from there.
 
     References
     ----------
@@ -198,31 +199,29 @@ class Ensemble(Engine):
                 break
         posterior = make_posterior()
         survivors().report()
-        if not rounds.stopped:
-            self._judge(posterior, target, n_steps, patience, longer=init is not None)
+        problem = ""
         if judges_noise and any(rows is None for rows in unseen):
-            posterior.converged = False
-            posterior.diagnostics["message"] = (
+            problem = (
                 "the networks go on from a fit that may have trained them on rows that now measure "
                 "the noise: it may be too small. Fit with warm_start=False, or with chains."
             )
-        return posterior
-
-    def _judge(self, posterior, target, n_steps, patience, longer):
-        """Note whether training has come to its end, and warn where it followed the noise."""
-        states = posterior.state
-        if not longer and on_their_way(states, self.learning_rate, n_steps, patience):
-            posterior.converged = False
-            posterior.diagnostics["message"] = (
+        elif rounds.stopped:
+            return posterior
+        elif init is None and on_their_way(states, self.learning_rate, n_steps, patience):
+            problem = (
                 "most networks were still on their way when training ended: raise max_iter, or the "
                 f"learning rate, {self.learning_rate:g}."
             )
-        elif (
-            target.n_noise
-            and any(len(state.held_out) for state in states)
-            and not any(state.bounced for state in states)
-        ):
-            warn_of_noise(target, posterior.particles)
+        elif judges_noise and overfitted(target, posterior):
+            problem = (
+                "on rows that they were not trained on, the networks err more than a constant "
+                "does: where they follow the noise, stop early, use fewer units, a prior of "
+                "smaller scale, or chains."
+            )
+        if problem:
+            posterior.converged = False
+            posterior.diagnostics["message"] = problem
+        return posterior
 
     def _n_epochs(self, n):
         if self.max_iter != "auto":

@@ -149,7 +149,7 @@ class Trained(Engine):
                     'subspace="curve" needs an engine to find the posterior in it, such as '
                     'inference="ksd-mcmc"; got an ensemble.'
                 )
-            flat = np.zeros((2 + target.n_noise, target.dim))
+            flat = np.zeros((2, target.dim))
             engine.check(Subspace(target, flat[0], flat))
         elif engine.needs_gaussian:
             raise ValueError(

@@ -23,11 +23,11 @@ from ..inference.ensemble import (
     resolve_batch_size,
     untrained,
 )
-from ..inference.staged import works_in_scaled_weights
 from ..posterior import ParticlePosterior
 from ..priors import PRIORS, resolve_prior
 from ..targets.mlp import MLPTarget
 
+_NO_ROWS = np.array([], dtype=np.int64)
 _FITTING = 1e-3, 1e3  # sizes of features and outcomes that weights of size 1 can match
 
 
@@ -158,7 +158,7 @@ class _BayesianMLP(BayesianEstimator):
     def _resolve_engine(self, inference):
         """The engine of ``inference``; one by name does as the other parameters say."""
         if inference == "ensemble":
-            return self._training(self.n_networks, True)
+            return self._training(self.n_networks)
         if isinstance(inference, str) and self.subspace is None and inference in NETWORK_ENGINES:
             inference = network_engine(inference, self.n_networks, self._chain_steps)
         return resolve_engine(inference)
@@ -167,14 +167,17 @@ class _BayesianMLP(BayesianEstimator):
         """``inference``, chosen by the target where it is left open."""
         return self.inference
 
-    def _training(self, n_networks, out_of_bag):
+    @property
+    def _stops_early(self):
+        return self.early_stopping
+
+    def _training(self, n_networks):
         return Ensemble(
             n_networks,
             max_iter=self.max_iter,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate_init,
-            out_of_bag=out_of_bag,
-            validation_fraction=self.validation_fraction if self.early_stopping else None,
+            validation_fraction=self.validation_fraction if self._stops_early else None,
             n_iter_no_change=self.n_iter_no_change,
             tol=self.tol,
         )
@@ -182,9 +185,7 @@ class _BayesianMLP(BayesianEstimator):
     def _engine(self, target):
         training, then = self._resolve_engine(self._chosen_inference(target)), None
         if "train" not in training.requires:
-            then, whole = training, self.subspace is None
-            scaled = whole and works_in_scaled_weights(then, target)
-            training = self._training(self.n_networks if whole else 2, scaled)
+            then, training = training, self._training(2 if self.subspace else self.n_networks)
         if getattr(training, "max_iter", None) == "auto":
             size = resolve_batch_size(training.batch_size, target.n_rows)
             training.max_iter = automatic_epochs(target.n_rows, size, *self._effort)
@@ -215,6 +216,12 @@ class _BayesianMLP(BayesianEstimator):
         posterior, fitted = copy(posterior), fitted | {"_networks": _without_rows(posterior.state)}
         posterior.state = None
         return super()._attributes(bijection, names, fitted, posterior)
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        if "_networks" in state:  # which a pickle takes along without a trace of the rows
+            state["_networks"] = [replace(net, held_out=_NO_ROWS) for net in state["_networks"]]
+        return state
 
     def _check_stream(self):
         if self.subspace is not None:
@@ -296,5 +303,4 @@ class _BayesianMLP(BayesianEstimator):
 
 def _without_rows(networks):
     """What training goes on from."""
-    none = np.array([], dtype=np.int64)
-    return [replace(state, rows=none, best=None, waiting=0, start=None) for state in networks]
+    return [replace(state, rows=_NO_ROWS, best=None, waiting=0, start=None) for state in networks]

@@ -71,7 +71,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         "curve": of all networks, only those in a plane, through two trained networks and the middle
         of a curve of good networks between them. There ``inference`` may be "mcmc", "ksd-mcmc",
         "pmfvb", "svgd", "fwss", "stein-points", "pmd", "laplace" or an engine, with the defaults
-        that these have elsewhere, on all rows and in float64; `partial_fit` is refused.
+        that these have elsewhere, on all rows and in float64; the noise is normal, and stays what
+        it is on rows that the two were not trained on. `partial_fit` is refused.
     n_networks : int, default=10
         Networks that are trained.
     prior : str or prior instance, default="hierarchical-normal"
@@ -110,8 +111,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     early_stopping : bool, default=True
         Whether each network is that of its best epoch, by the likelihood of some rows that are held
         out for it alone, so that training does not follow the noise of a noisy outcome. The second
-        stage sees all rows. With fewer than 20 rows, and in `partial_fit`, networks do not stop
-        early.
+        stage sees all rows. With fewer than 20 rows, for a ``subspace`` and in `partial_fit`,
+        networks do not stop early.
     validation_fraction : float, default=0.1
         Share of these rows.
     n_iter_no_change : int or None, default=None
@@ -132,7 +133,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         seconds so far.
     warm_start : bool, default=False
         Whether `fit` trains the networks of the call before for longer, and then makes the second
-        stage again. On the same data each is kept from the rows that it was kept from before.
+        stage again. On the same data each is kept from the rows that it was kept from before, which
+        a pickle forgets.
 
     Attributes
     ----------
@@ -274,6 +276,11 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         given = X, y, sample_weight
         X, y, weights = self._rows(X, y, sample_weight, False)
         self._noise = self._noise_to_fit(weights.sum())
+        if self.subspace is not None and not isinstance(self._outcome, Normal):
+            raise ValueError(
+                f"noise={self.noise!r} would be that of training errors in a subspace, which are "
+                'far too small: use noise="normal", or whole networks, subspace=None.'
+            )
         scaling = self._find_scaling(X, weights, y)
         if len(y) > 1 and (y[0] == y).all(axis=0).any():
             warn(
@@ -378,6 +385,11 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         shape = 1.0 if self.noise_shape is None else self.noise_shape
         scale = 0.01 if self.noise_scale is None else self.noise_scale
         return Normal(InverseGamma(shape, scale))
+
+    @property
+    def _stops_early(self):
+        # The middle of a curve, and with it the plane, does not.
+        return self.early_stopping and self.subspace is None
 
     def _find_tangents(self, target):
         """One for every particle, shape (m, n_weights), or None."""

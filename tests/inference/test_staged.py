@@ -1,5 +1,6 @@
 """Training and an engine that goes on from there, also engines and samplers of other kinds."""
 
+import pickle
 import warnings
 from types import SimpleNamespace
 
@@ -434,6 +435,7 @@ def test_networks_that_are_trained_further_never_see_the_rows_that_measure_noise
     first = noise(0)
     for seed in range(1, 4):
         assert np.all(noise(seed) > 0.99 * first)
-    for changed in (X[::-1], X[:70]):
+    loaded = pickle.loads(pickle.dumps(model))
+    for further, rows in ((model, X[::-1]), (model, X[:70]), (loaded, X)):
         with pytest.warns(ConvergenceWarning, match="rows that now measure the noise"):
-            model.fit(changed, y[: len(changed)])
+            further.fit(rows, y[: len(rows)])
