@@ -192,6 +192,8 @@ class TrainableNetwork(Protocol):
         Of the inverse gamma prior of the noise variances.
     initial_precision : ndarray of shape (n_weights,)
         Precision of each weight before anything is learnt.
+    unevenness : float
+        Mean square of the rows' weights over their mean.
     checksum : int
         Of features and outcomes, which a training state keeps as its ``data``.
     """

@@ -392,8 +392,10 @@ def passes(
         n_network += (sizes[layer] + 1) * sizes[layer + 1]
     n_outputs = sizes[n_layers]
     total = 0.0
+    squares = 0.0
     for i in range(n):
         total += row_weights[order[i]]
+        squares += row_weights[order[i]] ** 2
     used = batch_size if purpose == CHAIN else n
     inverse = numbers[2:]
     # For BLAS: the type, and addresses of the numbers 0 and 1, weights, units and derivatives.
@@ -500,9 +502,11 @@ def passes(
                 share = 1.0
                 if likelihood == 0:
                     share = 0.0
+                    usual = batch_size * noise.shape[0] * total / n
                     for k in range(noise.shape[0]):
-                        share += losses[k] * inverse[k] / (batch_size * noise.shape[0])
+                        share += losses[k] * inverse[k] / usual
                     share = min(1.0, share)
+                share *= squares / total
                 ratio = n / batch_size
                 keep = math.exp(-friction * step_size)
                 variance = 1.0 - keep**2 - step_size**2 * (ratio - 1.0) * share

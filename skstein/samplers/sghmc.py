@@ -28,12 +28,13 @@ log likelihood and friction :math:`\gamma`:
 .. math::
    v' &= v - \varepsilon\, K (\tfrac nB G + \tau \odot \theta), \\
    v &\leftarrow e^{-\gamma \varepsilon} v'
-   + \sqrt{\max(0, 1 - e^{-2 \gamma \varepsilon} - \varepsilon^2 (\tfrac nB - 1) s)}\; \xi, \\
+   + \sqrt{\max(0, 1 - e^{-2 \gamma \varepsilon} - \varepsilon^2 (\tfrac nB - 1) u s)}\; \xi, \\
    \theta &\leftarrow \theta + \tfrac 12 \varepsilon\, K^T (v' + v),
 
 where s is the mean squared error of the batch over the noise variance, at most 1; 1 unless the
-noise is normal. So split, between two halves of the drift, friction and noise leave the weights of
-a Gaussian with its covariance, whatever the step (Leimkuhler & Matthews 2013).
+noise is normal; and u is the mean square of the rows' weights over their mean. So split, between
+two halves of the drift, friction and noise leave the weights of a Gaussian with its covariance,
+whatever the step (Leimkuhler & Matthews 2013).
 
 There is no acceptance step. The chains explore the mode they start in, and what they draw is an
 approximate posterior around it.
@@ -127,7 +128,8 @@ class SGHMC(Sampler):
         The least: a step keeps a share ``exp(-friction * step_size)`` of the velocity. The smaller
         a minibatch, the more friction takes off the heat of its noise, up to 1.
     batch_size : int, "auto" or None, default="auto"
-        Rows of a step: 1000, or a fiftieth of the rows if that is more, for "auto"; all for None.
+        Rows of a step: 1000, or a fiftieth of the rows if that is more, for "auto", and with uneven
+        weights more, by their mean square over their mean; all for None.
 
     References
     ----------
@@ -190,11 +192,11 @@ class SGHMC(Sampler):
                 "SGHMC moves neural networks only; for other targets use HMC, or SGLD on "
                 "minibatches."
             )
-        step, chains = self._longest_step(target.n_rows), []
+        step, chains = self._longest_step(target), []
         for row, own in zip(theta, rng.spawn(len(theta)), strict=True):
             velocity = own.standard_normal(target.n_weights)
             chains.append(NetworkChain(np.array(row, dtype=float), velocity, step, own))
-            self._advance(target, chains[-1], n_iterations * self._n_steps(target.n_rows))
+            self._advance(target, chains[-1], n_iterations * self._n_steps(target))
         return NetworkChains(chains)
 
     def draw(self, target, n_draws, chains):
@@ -210,13 +212,13 @@ class SGHMC(Sampler):
         draws = np.empty((len(chains.each), n_draws, target.dim))
         for chain, own in zip(chains.each, draws, strict=True):
             for t in range(n_draws):
-                self._advance(target, chain, self._n_steps(target.n_rows) - _LEAST_STEPS)
+                self._advance(target, chain, self._n_steps(target) - _LEAST_STEPS)
                 own[t] = self._settled(target, chain)
         scores = target.score(draws.reshape(-1, target.dim)).reshape(draws.shape)
         return chains, draws, scores, 1.0
 
     def _advance(self, target, chain, n_steps):
-        batch_size = self._resolve_batch_size(target.n_rows)
+        batch_size = self._resolve_batch_size(target)
         while n_steps > 0 and chain.alive:
             theta = chain.theta
             if chain.until == 0:
@@ -234,7 +236,7 @@ class SGHMC(Sampler):
                 chain.metric,
                 chain.precision,
                 chain.step,
-                self._friction(chain.step, target.n_rows),
+                self._friction(chain.step, target),
                 batch_size,
                 count,
                 chain.rng,
@@ -258,7 +260,7 @@ class SGHMC(Sampler):
                 chain.unsettled, chain.renewal = _SETTLED, chain.n_gibbs
             else:
                 chain.unsettled = max(0, chain.unsettled - count)
-                chain.step = min(self._longest_step(target.n_rows), _UP * chain.step)
+                chain.step = min(self._longest_step(target), _UP * chain.step)
 
     def _settled(self, target, chain):
         """A state with no step before or behind it that was too long; the chain goes on.
@@ -272,24 +274,26 @@ class SGHMC(Sampler):
                 return theta
         return chain.theta
 
-    def _longest_step(self, n):
-        batch_size = self._resolve_batch_size(n)
-        if batch_size == n:
+    def _longest_step(self, target):
+        batch_size, n = self._resolve_batch_size(target), target.n_rows * target.unevenness
+        if batch_size == target.n_rows:
             return self.step_size
         return min(self.step_size, max(_SMALL_STEP, 2.0 * _HEAT * batch_size / n))
 
-    def _n_steps(self, n):
+    def _n_steps(self, target):
         if self.thinning == "auto":
-            return round(_STEPS * min(1.0, n / _LEAST_BATCH) ** 0.5)
+            return round(_STEPS * min(1.0, target.n_rows / _LEAST_BATCH) ** 0.5)
         return self.thinning
 
-    def _friction(self, step, n):
-        heat = step * (n / self._resolve_batch_size(n) - 1.0) / (2.0 * _HEAT)
-        return max(self.friction, min(1.0, heat))
+    def _friction(self, step, target):
+        noise = (target.n_rows / self._resolve_batch_size(target) - 1.0) * target.unevenness
+        return max(self.friction, min(1.0, step * noise / (2.0 * _HEAT)))
 
-    def _resolve_batch_size(self, n):
+    def _resolve_batch_size(self, target):
+        n = target.n_rows
         if self.batch_size is None:
             return n
         if self.batch_size == "auto":
-            return min(n, max(_LEAST_BATCH, n // _LARGEST_RATIO))
+            usual = max(_LEAST_BATCH, n // _LARGEST_RATIO)
+            return min(n, round(usual * max(1.0, target.unevenness)))
         return min(self.batch_size, n)

@@ -295,6 +295,12 @@ class MLPTarget(Target):
     # What engines for networks are made of.
 
     @cached_property
+    def unevenness(self):
+        """How much more noise a minibatch has than one of rows of weight 1 that say as much."""
+        weights = self.data[2].astype(float)
+        return float(weights @ weights / weights.sum())
+
+    @cached_property
     def checksum(self):
         """Of features and outcomes: by it an engine knows the rows of an earlier fit again."""
         X, y, _ = self.data

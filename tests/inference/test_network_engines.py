@@ -136,6 +136,7 @@ class Recording:
     """A network that does not move, and notes what steps it was asked for."""
 
     n_weights = dim = 3
+    unevenness = 1.0
 
     def __init__(self, n_rows):
         self.n_rows, self.calls = n_rows, []
@@ -150,6 +151,22 @@ class Recording:
         *_, step_size, friction, batch_size, n_steps, _ = rest
         self.calls.append((step_size, friction, batch_size, n_steps))
         return theta, 0.0 * velocity
+
+
+def test_uneven_weights_are_heat_of_minibatches(rng):
+    """Few heavy rows say as much as many, with more noise; standard deviations in closed form."""
+    n, sd = 4000, 0.7
+    X, weights = rng.normal(size=(n, 3)), rng.gamma(0.5, 2.0, size=n)
+    y = X @ [1.0, -2.0, 0.5] + sd * rng.normal(size=n)
+    target = MLPTarget(X, y, sample_weight=weights, hidden_layer_sizes=(), prior=Normal(1.0))
+    design = np.column_stack([X, np.ones(n)])
+    errors = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    precision = design.T @ (weights[:, None] * design) / np.average(errors**2, weights=weights)
+    sampler = SGHMC(batch_size=1000, thinning=100)
+    chains = sampler.warm_up(target, 5, np.zeros((4, 5)), rng)
+    _, draws, _, _ = sampler.draw(target, 200, chains)
+    ratio = draws[:, :, :4].std(axis=1).mean(axis=0) / np.sqrt(np.diag(np.linalg.inv(precision)))
+    assert_allclose(ratio, 1.0, atol=0.12)
 
 
 @pytest.mark.parametrize(
