@@ -262,6 +262,10 @@ class PredictsOutcomes:
         """As `_row_heads`, but with components whose variance is noise of the outcome only."""
         return self._row_heads(X)
 
+    def _common_heads(self, X):
+        """As `_row_noises`, with components that are one function on all rows."""
+        return self._row_noises(X)
+
 
 class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
     """Predictions of a classifier, by scikit-learn's names."""

@@ -241,5 +241,5 @@ class Predictive:
         Means are class probabilities, of shape (n, m, n_classes), or means of the outcome, (n, m);
         or medians, if `center` says so.
         """
-        for _, heads, weights in self.estimator._row_noises(self.X):
+        for _, heads, weights in self.estimator._common_heads(self.X):
             yield self.outcome.expected(heads), weights

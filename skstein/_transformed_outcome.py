@@ -165,7 +165,7 @@ class TransformedOutcome(Predictive):
 
     def _by_particle(self):
         expected = self.outcome.expected if self.center == "median" else None
-        for _, heads, weights in self.direct.estimator._row_noises(self.direct.X):
+        for _, heads, weights in self.direct.estimator._common_heads(self.direct.X):
             if expected:  # the middle of its outcome stays there
                 yield self._inverse(expected(heads)), weights
             else:

@@ -61,6 +61,7 @@ _EPS = np.finfo(np.float64).eps
 _MOST_WEIGHT = 0.9  # of one particle, beyond which it stands alone
 _FLAT = 1e-3  # gain in log likelihood, and slope relative to it, too small to search on
 _N_NODES = 20  # of the quadrature over the process where its outcome is transformed
+_N_FUNCTIONS = 1000  # drawn of the process, for averages over rows
 
 
 @dataclass(eq=False, repr=False)
@@ -653,6 +654,10 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             means = nodal.reshape(*means.shape[:-1], -1)
             with np.errstate(divide="ignore"):
                 yield rows, (means, np.log(noise)), np.outer(weights, shares).ravel()
+
+    def _common_heads(self, X):
+        for rows, heads, _ in self._drawn_heads(X, _N_FUNCTIONS, 0):
+            yield rows, heads, np.full(_N_FUNCTIONS, 1.0 / _N_FUNCTIONS)
 
     def _moments(self, X):
         # What a particle does not know of the process is ignorance too; only white noise is noise.

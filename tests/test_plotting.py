@@ -309,6 +309,17 @@ def test_a_process_is_known_where_the_data_are(diabetes):
     assert width[1] > width[0]
 
 
+def test_an_average_of_a_process_is_one_of_functions(rng):
+    """Errors of its rows have little in common and mostly cancel."""
+    X = rng.normal(size=(100, 2))
+    y = np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.3 * rng.normal(size=100)
+    gp = SparseGPRegressor(n_inducing=20, n_particles=5, random_state=0).fit(X, y)
+    display = PredictiveIntervalDisplay.from_estimator(gp, X, 0, kind="average", values=[0.5])
+    drawn = gp.sample_mean(np.column_stack([np.full(100, 0.5), X[:, 1]]), 4000, 1)
+    low, high = np.quantile(drawn.mean(axis=0), [0.05, 0.95])
+    assert_allclose(np.ptp(display.mean_interval), high - low, rtol=0.15)
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_frames_with_text_are_made_again(library, diabetes):
     frames = pytest.importorskip(library)
