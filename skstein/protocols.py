@@ -188,6 +188,8 @@ class TrainableNetwork(Protocol):
     n_weights, n_noise, n_outputs : int
     total_weight : float
         Of all rows.
+    prior_share : float
+        Of the weight of a stream so far: what these rows have of the prior.
     noise_shape, noise_scale : float
         Of the inverse gamma prior of the noise variances.
     initial_precision : ndarray of shape (n_weights,)

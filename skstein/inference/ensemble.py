@@ -24,7 +24,7 @@ _SMALL_DATA, _SMALL_BATCH, _BATCH = 3000, 32, 100
 _FOREVER = 2**62
 _ENOUGH_TO_JUDGE = 20  # rows from which some are held out to stop early
 _PATIENCE = 1 / 3  # of all epochs
-_MEMORY = 0.9  # of the noise variance in a stream, from one epoch to the next
+_MEMORY = 0.999  # of the noise variance in a stream, from one row to the next
 
 
 @dataclass(eq=False, repr=False)
@@ -297,7 +297,9 @@ def epoch_of_stream(target, networks, noise, batch_size, learning_rate, map):
         # Rows are new when they come: the errors they meet are out of sample.
         fit_for_it = before[target.finite(before)]
         met = np.exp(target.out_of_bag_noise(fit_for_it, [rows] * len(fit_for_it)))
-        noise = met if noise is None else _MEMORY * noise + (1.0 - _MEMORY) * met
+        # At first rows count the more the later they come: networks were poor when it began.
+        share = max(min(1.0, 2.0 * target.prior_share), 1.0 - _MEMORY**target.total_weight)
+        noise = met if noise is None else noise + share * (met - noise)
         particles[:, target.n_weights :] = np.log(noise)
     states, dead = judged_in_stream(target, states, particles)
     return Survivors(target, states, particles, dead, learning_rate), noise
