@@ -342,6 +342,20 @@ def test_a_wrong_shape_is_named(part, function, arguments, message, rng):
         getattr(target, part)(*[(np.zeros((3, 2)),), (rng, 3)][arguments - 1])
 
 
+def test_functions_may_work_in_place(rng):
+    kept = np.empty(5)
+
+    def log_density(theta):
+        theta *= theta
+        return np.sum(theta, axis=1, out=kept)
+
+    target, theta = LogDensity(log_density, dim=2), rng.normal(size=(5, 2))
+    first, before = target.log_density(theta), theta.copy()
+    target.log_density(2.0 * theta)
+    assert_array_equal(theta, before)
+    assert_allclose(first, np.sum(theta**2, axis=1))
+
+
 def test_nan_names_the_function_and_the_particle():
     def log_density(theta):
         return np.where(theta[:, 0] > 1, np.nan, 0.0)

@@ -107,7 +107,9 @@ class LogDensity(Target):
         return self._initial
 
     def _call(self, name, shape, *args):
-        value = np.asarray(self._functions[name](*args))
+        # Copies: a function may work in place, and give the same array whenever it is called.
+        own = [np.array(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+        value = np.array(self._functions[name](*own))
         if value.shape != shape:
             raise ValueError(f"{name} returned shape {value.shape}, expected {shape}.")
         value = _real(value, name)
