@@ -144,6 +144,7 @@ def loo(estimator, X, y, sample_weight=None):
     chains = inner.posterior_.chains
     theta = None if chains is None else chains.reshape(-1, chains.shape[2])
     powers = _powers(inner, y, counts)
+    number = "n_networks" if hasattr(inner, "n_networks") else "n_particles"
     blocks = []
     for rows, heads, weights in inner._row_heads(prediction.X, theta):
         value = prediction.outcome.log_density_by_particle(heads, y[rows])
@@ -153,7 +154,7 @@ def loo(estimator, X, y, sample_weight=None):
         if n_draws < _FEWEST_DRAWS:
             raise ValueError(
                 f"loo needs at least {_FEWEST_DRAWS} particles with a weight, there are {n_draws}; "
-                "fit with a larger n_particles, or use cross_val_score."
+                f"fit with a larger {number}, or use cross_val_score."
             )
         left_out, k = pareto_smoothed(log_weights - powers[rows, None] * value)
         seen = logsumexp(value + log_weights, axis=1) - logsumexp(log_weights)
@@ -171,7 +172,7 @@ def loo(estimator, X, y, sample_weight=None):
         bad_k=float(np.average(~(k <= threshold), weights=counts)),
     )
     if result.bad_k:
-        few = 'keep more particles (n_particles=1000), or fit with inference="pmfvb"'
+        few = f'keep more particles, by a larger {number}, or fit with inference="pmfvb"'
         odd = "the model did not expect these rows: check whether it suits them"
         warn(
             f"the Pareto shape of {result.bad_k:.1%} of the rows is above {result.threshold:.2f}, "
