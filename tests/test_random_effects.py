@@ -35,7 +35,7 @@ from skstein.targets import (
     SoftmaxTarget,
     Transformed,
 )
-from skstein.targets.bijections import Chain
+from skstein.targets.bijections import Composed
 from skstein.targets.newton import hessian_of
 
 JOINT = MultivariateNormal(np.zeros(3), np.eye(3))
@@ -106,7 +106,7 @@ def test_target_and_coordinates(outcome, layout, rng):
     back = bijection.push_score(z, bijection.pull_score(z, score))
     assert_allclose(back, score, rtol=1e-6, atol=1e-6)
 
-    white = Transformed(target, Chain(bijection, laplace.bijection))
+    white = Transformed(target, Composed(bijection, laplace.bijection))
     hessian = hessian_of(white, np.zeros(target.dim))
     assert_allclose(hessian, np.eye(target.dim), atol=0.05)
 
@@ -128,14 +128,14 @@ def test_effects_of_a_normal_outcome_are_independent_of_all_else(rng):
 )
 def test_priors_of_standard_deviations(prior, exact, rng):
     scores = np.linspace(-9.1, 6.0, 61)
-    log_sd, slope, bend = prior.log_of_score(scores)
+    log_sd, slope, bend = prior.from_normal(scores)
     sd = np.exp(log_sd)
     density = 2 * t(4.0, scale=0.7).pdf(sd) if exact is None else exact.pdf(sd)
     assert_allclose(prior.log_density_of_log(log_sd), np.log(density * sd), atol=1e-10)
     assert_allclose(prior.log_density_of_log(log_sd) + np.log(slope), norm.logpdf(scores))
-    assert_allclose(prior.score_of(log_sd), scores, atol=1e-4)
+    assert_allclose(prior.to_normal(log_sd), scores, atol=1e-4)
     step = 1e-5
-    low, high = (prior.log_of_score(scores + move) for move in (-step, step))
+    low, high = (prior.from_normal(scores + move) for move in (-step, step))
     assert_allclose((high[0] - low[0]) / (2 * step), slope, rtol=1e-4)
     assert_allclose(np.log(high[1] / low[1]) / (2 * step), bend, rtol=1e-3, atol=1e-4)
     move = (np.array([log_sd]) - step, np.array([log_sd]) + step)

@@ -104,7 +104,7 @@ class DeviationPrior(BaseEstimator):
         """Derivative of `log_density_of_log`."""
         return self._standard(np.exp(log_sd) / self.scale)[1] + 1.0
 
-    def log_of_score(self, t):
+    def from_normal(self, t):
         """The logarithm whose normal score is ``t``, its derivative, and that one's logarithm's."""
         t = np.asarray(t, dtype=float)
         # Near 0 the density is flat, and the upper tail probability 1 to rounding.
@@ -117,7 +117,7 @@ class DeviationPrior(BaseEstimator):
         slope = np.exp(-0.5 * (t**2 + np.log(2.0 * np.pi)) - log_density - log_ratio)
         return log_ratio + np.log(self.scale), slope, -t - (slope_of_it + 1.0) * slope
 
-    def score_of(self, log_sd):
+    def to_normal(self, log_sd):
         """The normal score of a logarithm."""
         log_ratio, least = log_sd - np.log(self.scale), log_ndtr(_FLAT)
         lower = log_ratio + self._standard(np.zeros(()))[0]
@@ -126,7 +126,7 @@ class DeviationPrior(BaseEstimator):
 
     def sample_log(self, rng, shape):
         """Draws of the logarithm."""
-        return self.log_of_score(rng.standard_normal(shape))[0]
+        return self.from_normal(rng.standard_normal(shape))[0]
 
 
 class HalfStudentT(DeviationPrior, NoisePrior):

@@ -136,7 +136,7 @@ class Placed:
         return self.at(z)[2](score)
 
 
-class Chain(Placed):
+class Composed(Placed):
     """Two bijections one after the other: ``forward(z) = outer.forward(inner.forward(z))``.
 
     Parameters
@@ -229,7 +229,7 @@ class HyperbolicMap(Placed):
         value, slope = self.xi + self.a * u + self.b * root, self.a + self.b * v / root
         return value, slope, self.b * self.c**2 / (root * square)
 
-    def steep_end(self):
+    def wall_ends(self):
         """T at 2.5 or -2.5: on the side where it is less steep, shape (s,)."""
         return self._bent(-2.5 * np.sign(self.b))[0]
 

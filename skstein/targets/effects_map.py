@@ -134,7 +134,7 @@ class EffectsMap(Placed):
         return 1.0 if self.noise is None else np.exp(-theta[:, self.noise, None])
 
     def at(self, z):
-        theta, scores = np.array(z), self.prior.log_of_score(z[:, self._sds])
+        theta, scores = np.array(z), self.prior.from_normal(z[:, self._sds])
         theta[:, self._sds] = scores[0]
         precision, parts = self._precision(z), []
         for block in self.blocks:
@@ -164,7 +164,7 @@ class EffectsMap(Placed):
 
     def inverse(self, theta):
         z = np.array(theta)
-        z[:, self._sds] = self.prior.score_of(theta[:, self._sds])
+        z[:, self._sds] = self.prior.to_normal(theta[:, self._sds])
         precision = self._precision(theta)
         for block in self.blocks:
             _, root, mean = block.parts(theta, precision)
@@ -178,7 +178,7 @@ class EffectsMap(Placed):
         """Score at ``forward(z)`` of the density whose score in ``z`` is ``score``."""
         theta, pushed = self.forward(z), np.array(score)
         precision = self._precision(theta)
-        _, slope, bend = self.prior.log_of_score(z[:, self._sds])
+        _, slope, bend = self.prior.from_normal(z[:, self._sds])
         pushed[:, self._sds] = (pushed[:, self._sds] - bend) / slope
         for block in self.blocks:
             left, root, mean = block.parts(theta, precision)

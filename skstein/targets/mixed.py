@@ -214,7 +214,7 @@ class MixedTarget(SummedTarget):
         """
         theta = np.zeros(self.dim)
         theta[: self._n_coords] = gaussian_surrogate(self.regression)[1].mode
-        theta[np.concatenate(self._sds)] = self.prior.log_of_score(0.0)[0]
+        theta[np.concatenate(self._sds)] = self.prior.from_normal(0.0)[0]
         inner = int(self._effects[-1][0, 0])
         n_iter = 0
         for _ in range(_MOST_EXPANSIONS):

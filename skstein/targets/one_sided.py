@@ -13,7 +13,7 @@ from scipy.interpolate import CubicSpline
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.stats import norm
 
-from .bijections import Affine, Chain, HyperbolicMap
+from .bijections import Affine, Composed, HyperbolicMap
 from .newton import gaussian_bijection, laplace_approximation
 from .transformed import Transformed
 
@@ -214,15 +214,15 @@ def one_sided_bijection(target, laplace, selected, surrogate, turned):
     matrix[:, selected] = directions.T
     matrix[np.ix_(rest, rest)] = conditional
     if turned:
-        pushes = _pushes(target, laplace, directions, bend.steep_end() - mode[selected]) @ matrix
+        pushes = _pushes(target, laplace, directions, bend.wall_ends() - mode[selected]) @ matrix
         order = np.argsort(-np.abs(quantiles @ norm.pdf(u)) / scale)
         _turn_along_walls(matrix, selected[order], pushes[order])
     centre = np.zeros(target.dim)
     centre[selected] = mode[selected]
     affine = Affine(mode - matrix @ centre, matrix, np.linalg.inv(matrix))
-    straight = Transformed(target if surrogate is None else surrogate, Chain(affine, bend))
+    straight = Transformed(target if surrogate is None else surrogate, Composed(affine, bend))
     redone = laplace_approximation(straight, np.zeros(target.dim))
-    return Chain(affine, Chain(bend, redone.bijection))
+    return Composed(affine, Composed(bend, redone.bijection))
 
 
 class OneSided(Transformed):
