@@ -17,7 +17,7 @@ from .metrics import ksd
 from .priors import MultivariateNormal
 from .protocols import Array, Bijection
 from .targets.base import as_names
-from .targets.bijections import Composed
+from .targets.bijections import Chain
 
 # The comment beside draws of a posterior without chains.
 _NO_CHAIN = (
@@ -460,7 +460,7 @@ class ParticlePosterior:
             names=self.names if names is None else names,
             log_densities=log_densities,
             scores=scores,
-            whitening=None if self.whitening is None else Composed(bijection, self.whitening),
+            whitening=None if self.whitening is None else Chain(bijection, self.whitening),
             _probe=None if self._probe is None else self._probe.pushed(bijection),
         )
 

@@ -15,7 +15,7 @@ from skstein.outcomes import Bernoulli, NegativeBinomial, Probit
 from skstein.priors import Normal, StudentT
 from skstein.targets import (
     Affine,
-    Composed,
+    Chain,
     ControlVariate,
     HyperbolicMap,
     LinearTarget,
@@ -69,7 +69,7 @@ def general_affine(rng):
 
 
 def chain(rng):
-    return Composed(general_affine(rng), Composed(hyperbolic(rng), affine(rng)))
+    return Chain(general_affine(rng), Chain(hyperbolic(rng), affine(rng)))
 
 
 def funnel(rng):
@@ -502,7 +502,7 @@ def test_a_map_in_the_design_changes_nothing(outcome, prior, bent, rng):
     if bent:
         one = np.ones(1)
         bend = HyperbolicMap(np.array([1]), one, one, 0.9 * one, one, one)
-        bijection = Composed(bijection, Composed(bend, Affine(place, shape)))
+        bijection = Chain(bijection, Chain(bend, Affine(place, shape)))
     plain, folded = Transformed(target, bijection), transformed_target(target, bijection)
     assert isinstance(folded, TransformedRegression)
     z = 0.3 * rng.normal(size=(7, target.dim))

@@ -136,7 +136,7 @@ class Placed:
         return self.at(z)[2](score)
 
 
-class Composed(Placed):
+class Chain(Placed):
     """Two bijections one after the other: ``forward(z) = outer.forward(inner.forward(z))``.
 
     Parameters

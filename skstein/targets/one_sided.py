@@ -13,7 +13,7 @@ from scipy.interpolate import CubicSpline
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.stats import norm
 
-from .bijections import Affine, Composed, HyperbolicMap
+from .bijections import Affine, Chain, HyperbolicMap
 from .newton import gaussian_bijection, laplace_approximation
 from .transformed import Transformed
 
@@ -220,9 +220,9 @@ def one_sided_bijection(target, laplace, selected, surrogate, turned):
     centre = np.zeros(target.dim)
     centre[selected] = mode[selected]
     affine = Affine(mode - matrix @ centre, matrix, np.linalg.inv(matrix))
-    straight = Transformed(target if surrogate is None else surrogate, Composed(affine, bend))
+    straight = Transformed(target if surrogate is None else surrogate, Chain(affine, bend))
     redone = laplace_approximation(straight, np.zeros(target.dim))
-    return Composed(affine, Composed(bend, redone.bijection))
+    return Chain(affine, Chain(bend, redone.bijection))
 
 
 class OneSided(Transformed):
