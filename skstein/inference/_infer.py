@@ -87,8 +87,7 @@ def infer(target, inference="mcmc", *, init=None, random_state=None, n_jobs=None
         Particles to start from, in the target's own coordinates. A posterior of the same target is
         continued: "mcmc" continues its chains, "fwss" keeps the particles and adds the missing
         ones, an `Ensemble` keeps each network from the rows that it was kept from, the others start
-        from the particles; "laplace" and Stein points without chains have no
-        use for them.
+        from the particles; "laplace" and Stein points without chains have no use for them.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator, default=None
     n_jobs : int, default=None
         Workers, as in joblib; the result does not depend on it.

@@ -26,6 +26,15 @@ _ENOUGH_TO_JUDGE = 20  # rows from which some are held out to stop early
 _PATIENCE = 1 / 3  # of all epochs
 _MEMORY = 0.999  # of the noise variance in a stream, from one row to the next
 
+_LEARNT = (
+    "the networks go on from a fit that may have trained them on rows that now measure the noise: "
+    "it may be too small. Fit with warm_start=False, or with chains."
+)
+_FOLLOWED = (
+    "on rows that they were not trained on, the networks err more than a constant does: where they "
+    "follow the noise, stop early, use fewer units, a prior of smaller scale, or chains."
+)
+
 
 @dataclass(eq=False, repr=False)
 class Ensemble(Engine):
@@ -142,6 +151,7 @@ class Ensemble(Engine):
         n = target.n_rows
         theta = target.sample_initial(rng, self.n_particles)
         init, unseen = _networks_before(init, target)
+        unknown = [rows is None for rows in unseen]  # what they were trained on
         if init is not None:
             theta[: len(init)] = init[: self.n_particles]
         batch_size = resolve_batch_size(self.batch_size, n)
@@ -157,6 +167,9 @@ class Ensemble(Engine):
             target.begin_training(start, np.setdiff1d(np.arange(n), rows), rows, generator)
             for start, rows, generator in zip(theta, held_out, generators, strict=True)
         ]
+        # Rows once seen stay seen: a later fit of the same rows has to know.
+        for i in np.flatnonzero(unknown[: len(states)]):
+            states[i].data = 0
         epochs = [-(-len(state.rows) // batch_size) for state in states]  # each in steps
         n_steps = n_epochs * min(epochs)
         patience = self.n_iter_no_change or int(np.ceil(_PATIENCE * n_epochs))
@@ -199,29 +212,24 @@ class Ensemble(Engine):
                 break
         posterior = make_posterior()
         survivors().report()
-        problem = ""
-        if judges_noise and any(rows is None for rows in unseen):
-            problem = (
-                "the networks go on from a fit that may have trained them on rows that now measure "
-                "the noise: it may be too small. Fit with warm_start=False, or with chains."
-            )
-        elif rounds.stopped:
-            return posterior
-        elif init is None and on_their_way(states, self.learning_rate, n_steps, patience):
-            problem = (
-                "most networks were still on their way when training ended: raise max_iter, or the "
-                f"learning rate, {self.learning_rate:g}."
-            )
-        elif judges_noise and overfitted(target, posterior):
-            problem = (
-                "on rows that they were not trained on, the networks err more than a constant "
-                "does: where they follow the noise, stop early, use fewer units, a prior of "
-                "smaller scale, or chains."
+        problem = _LEARNT if judges_noise and any(unknown) else ""
+        if not (problem or rounds.stopped):
+            problem = self._problem(
+                posterior, target, n_steps, patience, init is None, judges_noise
             )
         if problem:
             posterior.converged = False
             posterior.diagnostics["message"] = problem
         return posterior
+
+    def _problem(self, posterior, target, n_steps, patience, anew, judges_noise):
+        """What is wrong with training at its end, if anything."""
+        if anew and on_their_way(posterior.state, self.learning_rate, n_steps, patience):
+            return (
+                "most networks were still on their way when training ended: raise max_iter, or the "
+                f"learning rate, {self.learning_rate:g}."
+            )
+        return _FOLLOWED if judges_noise and overfitted(target, posterior) else ""
 
     def _n_epochs(self, n):
         if self.max_iter != "auto":

@@ -172,7 +172,7 @@ class Training:
     silent : int
         Rows of a stream since the last two that the network told apart.
     data : int
-        Check sum of the data whose rows these are.
+        Check sum of the data whose rows these are; 0 if others may have been trained on.
     """
 
     weights: np.ndarray
