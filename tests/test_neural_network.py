@@ -302,8 +302,10 @@ def test_a_nested_parameter_leaves_the_others_alone(Estimator, engine):
     }
     nested = A_DEFAULT[engine]
     expected = Estimator((5,), inference=engine, **params).fit(X, y)
+    other_number = Estimator((5,), inference=engine, **params | {"n_networks": 5})
     models = [
         Estimator((5,), inference=engine, **params).set_params(**nested),
+        other_number.set_params(**nested).set_params(n_networks=3),
         Estimator((5,)).set_params(**nested, **params, inference=engine),
     ]
     for model in models:

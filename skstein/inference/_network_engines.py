@@ -15,12 +15,11 @@ from .mcmc import MCMC
 from .svgd import SVGD
 
 
-def _chains(engine, n_networks, steps, **options):
+def _chains(engine, steps, **options):
     # A chain of few draws from every network; all of them become particles.
     return engine(
         200,
         sampler=SGHMC(**steps),
-        n_chains=n_networks,
         n_draws=10,
         max_draws=10,
         n_warmup=10,
@@ -46,8 +45,8 @@ _PARTICLES: dict[str, Callable] = {
 NETWORK_ENGINES = *_CHAINS, *_PARTICLES
 
 
-def network_engine(name, n_networks, steps):
+def network_engine(name, steps):
     """The engine of one of `NETWORK_ENGINES`; ``steps`` are parameters of the chains' `SGHMC`."""
     if name in _CHAINS:
-        return _CHAINS[name](n_networks, steps)
-    return _PARTICLES[name](n_networks)
+        return _CHAINS[name](steps)
+    return _PARTICLES[name]()

@@ -31,7 +31,7 @@ import numpy as np
 
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
-from .base import BATCH_SIZE, N_PARTICLES, Engine, Rounds, require_finite
+from .base import BATCH_SIZE, N_NETWORKS, N_PARTICLES, Engine, Rounds, require_finite
 
 _FIRST, _SECOND, _SMALL = 0.9, 0.99, 1e-8
 _LARGEST = 10.0  # mean size of a step's drift, in standard deviations of its noise
@@ -48,8 +48,9 @@ class AdaptivePMFVB(Engine):
 
     Parameters
     ----------
-    n_particles : int, default=20
-        Networks that move together; trained ones are repeated if there are fewer.
+    n_particles : int or "auto", default="auto"
+        Networks that move together; trained ones are repeated if there are fewer. For "auto" those
+        that were trained, or 20 where none were.
     block_fraction : float, default=1.0
         Share of the weights that move in an iteration, chosen at random for each particle, with the
         particles' mean in place of the others; all weights, each particle by itself, for 1.
@@ -89,7 +90,7 @@ class AdaptivePMFVB(Engine):
     """
 
     _parameter_constraints = {
-        "n_particles": N_PARTICLES[1:],
+        "n_particles": N_PARTICLES,
         "block_fraction": [Interval(Real, 0, 1, closed="right")],
         "step_size": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "drift": [Interval(Real, 0, None, closed="left")],
@@ -102,7 +103,7 @@ class AdaptivePMFVB(Engine):
     gaussian = False
     subsampling = "plain"
 
-    n_particles: int = 20
+    n_particles: int | str = "auto"
     _: KW_ONLY
     block_fraction: float = 1.0
     step_size: Any = "auto"
@@ -116,7 +117,7 @@ class AdaptivePMFVB(Engine):
         return min(_ROUNDS, self.n_iterations)
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        m, p, n = self.n_particles, target.n_weights, target.n_rows
+        m, p, n = self.moving(N_NETWORKS).n_particles, target.n_weights, target.n_rows
         # Copies of a network part by their noise.
         theta = target.sample_initial(rng, m) if init is None else np.resize(init, (m, target.dim))
         batch = n if self.batch_size is None else min(self.batch_size, n)

@@ -6,6 +6,7 @@ whose scale is about 1 and whose start is a standard normal.
 """
 
 from collections.abc import Callable
+from copy import copy
 from numbers import Integral
 from typing import Any
 
@@ -22,6 +23,7 @@ from ..targets import supports
 _WORTH_A_DISPATCH = 1e7
 ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
 N_PARTICLES = [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")]
+N_NETWORKS = 20  # where nothing says how many
 COORDINATES = {"whiten": ["boolean"], "one_sided": ["boolean"]}
 BATCH_SIZE = [None, Interval(Integral, 1, None, closed="left")]
 AUTO_BATCH_SIZE = [*BATCH_SIZE, StrOptions({"auto"})]
@@ -79,6 +81,8 @@ class Engine(BaseEstimator):
         from its particles.
     iterative : bool
         Whether there are iterations of which more could do better.
+    of_networks : str
+        The parameter that says how many networks it moves; "auto" then is all that were trained.
     update : callable or None
         ``update(target, state, *, map) -> posterior`` takes in more rows of a stream: ``target`` is
         of these rows, ``state`` what `run` or `update` left in the posterior, with the
@@ -103,6 +107,7 @@ class Engine(BaseEstimator):
     keeps_factors: bool = False
     continues: bool = False
     iterative: bool = True
+    of_networks: str = "n_particles"
     update: Callable | None = None
 
     @property
@@ -144,6 +149,14 @@ class Engine(BaseEstimator):
                 f"{self!r} cannot work on minibatches; use batch_size=None, or for chains "
                 'sampler="sgld".'
             )
+
+    def moving(self, n_networks):
+        """The engine for so many trained networks: it moves all, unless it says a number."""
+        if getattr(self, self.of_networks, None) != "auto":
+            return self
+        engine = copy(self)
+        setattr(engine, self.of_networks, n_networks)
+        return engine
 
     def stays_near_start(self, target) -> bool:
         """Whether the result depends on the Gaussian start, whose quality `infer` then measures."""

@@ -16,7 +16,7 @@ import numpy as np
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
 from ._failed_networks import Survivors, judged_in_stream, on_their_way, overfitted
-from .base import AUTO_BATCH_SIZE, N_PARTICLES, Engine, Rounds
+from .base import AUTO_BATCH_SIZE, N_NETWORKS, N_PARTICLES, Engine, Rounds
 
 _N_FOLDS = 10
 _ROUNDS = 20  # between which the callback may stop the run
@@ -44,8 +44,8 @@ class Ensemble(Engine):
 
     Parameters
     ----------
-    n_particles : int, default=20
-        Networks.
+    n_particles : int or "auto", default="auto"
+        Networks; 20, or in an estimator its ``n_networks``, for "auto".
     max_iter : int or "auto", default="auto"
         Epochs; "auto" is as many as make 20,000 steps, from 50 to 2000, or in an estimator as its
         own ``max_iter="auto"`` says.
@@ -103,7 +103,7 @@ class Ensemble(Engine):
     """
 
     _parameter_constraints = {
-        "n_particles": N_PARTICLES[1:],
+        "n_particles": N_PARTICLES,
         "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "batch_size": AUTO_BATCH_SIZE,
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -126,7 +126,7 @@ class Ensemble(Engine):
     continues = True
     subsampling = "plain"
 
-    n_particles: int = 20
+    n_particles: int | str = "auto"
     _: KW_ONLY
     max_iter: int | str = "auto"
     batch_size: int | str | None = "auto"
@@ -148,17 +148,17 @@ class Ensemble(Engine):
         return min(_ROUNDS, self._n_epochs(target.n_rows))
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        n = target.n_rows
-        theta = target.sample_initial(rng, self.n_particles)
+        m, n = self.moving(N_NETWORKS).n_particles, target.n_rows
+        theta = target.sample_initial(rng, m)
         init, unseen = _networks_before(init, target)
         unknown = [rows is None for rows in unseen]  # what they were trained on
         if init is not None:
-            theta[: len(init)] = init[: self.n_particles]
+            theta[: len(init)] = init[:m]
         batch_size = resolve_batch_size(self.batch_size, n)
         n_epochs = self._n_epochs(n)
         generators = rng.spawn(len(theta))
         early = self.validation_fraction is not None and n >= _ENOUGH_TO_JUDGE
-        held_out = self._held_out(n, target.n_noise, early, rng)
+        held_out = self._held_out(m, n, target.n_noise, early, rng)
         judges_noise = target.n_noise > 0 and any(len(rows) for rows in held_out)
         if early or judges_noise:
             pairs = zip(held_out, unseen, strict=False)
@@ -236,9 +236,8 @@ class Ensemble(Engine):
             return self.max_iter
         return automatic_epochs(n, resolve_batch_size(self.batch_size, n))
 
-    def _held_out(self, n, n_noise, early, rng):
+    def _held_out(self, m, n, n_noise, early, rng):
         """The rows that each network is not trained on."""
-        m = self.n_particles
         if early:
             count = int(np.ceil(self.validation_fraction * n))
             if count >= n:

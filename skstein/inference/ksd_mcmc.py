@@ -67,7 +67,7 @@ class KSDThinnedMCMC(MCMC):
 
     def _take_in(self, state, draws, scores):
         thinner = state.thinner
-        most = self.n_chains * (state.n_draws + self.n_draws)
+        most = self._n_chains * (state.n_draws + self.n_draws)
         thinner.n_points = min(self._n_points(draws.shape[2]), most)
         thinner.partial_fit(draws, scores)
         return {"ksd": thinner.ksd_, "n_accepted": thinner.n_accepted_}

@@ -31,6 +31,7 @@ from .base import (
     within_support,
 )
 
+_N_CHAINS = 8
 _CHAINS_TOGETHER = 8  # one batch of gradients; two and more batches can run in parallel
 _ROUNDS = 10  # in ``n_draws``, between which the callback may stop the run
 _OUTER = 1.5  # error of an outer quantile that goes with an error of 1 of the mean
@@ -58,8 +59,8 @@ class MCMC(Engine):
         which is for minibatches; or an object of
         :mod:`skstein.samplers` with parameters of your choice, or one of your own with their
         methods (see `skstein.samplers.Sampler`).
-    n_chains : int, default=8
-        Chains, run as one batch of gradients.
+    n_chains : int or "auto", default="auto"
+        Chains, run as one batch of gradients: 8, or one for each trained network, for "auto".
     n_draws : int, default=300
         Draws of each chain after warm-up, before the first look at R-hat, effective sample size and
         Monte-Carlo error. More follow, as many as the error calls for, until all are met, or
@@ -104,7 +105,7 @@ class MCMC(Engine):
     _parameter_constraints = {
         "n_particles": N_PARTICLES,
         "sampler": [StrOptions(set(SAMPLERS)), HasMethods(["warm_up", "draw"])],
-        "n_chains": [Interval(Integral, 2, None, closed="left")],
+        "n_chains": N_PARTICLES,
         "n_draws": [Interval(Integral, 8, None, closed="left")],
         "max_draws": [Interval(Integral, 8, None, closed="left")],
         "n_warmup": [Interval(Integral, 0, None, closed="left")],
@@ -117,7 +118,7 @@ class MCMC(Engine):
     n_particles: int | str = "auto"
     _: KW_ONLY
     sampler: Any = "hmc"
-    n_chains: int = 8
+    n_chains: int | str = "auto"
     n_draws: int = 300
     max_draws: int = 2400
     n_warmup: int = 100
@@ -131,6 +132,7 @@ class MCMC(Engine):
 
     continues = True
     curved = True
+    of_networks = "n_chains"
 
     @property
     def requires(self):
@@ -147,6 +149,10 @@ class MCMC(Engine):
 
     def _sampler(self):
         return SAMPLERS[self.sampler]() if isinstance(self.sampler, str) else self.sampler
+
+    @property
+    def _n_chains(self):
+        return _N_CHAINS if self.n_chains == "auto" else self.n_chains
 
     def n_rounds(self, target):
         further = max(self.max_draws - self.n_draws, 0)
@@ -219,12 +225,12 @@ class MCMC(Engine):
     def _started(self, target, rng, sampler, init, map):
         """Chains after their warm-up."""
         if init is None:
-            start = target.sample_start(rng, self.n_chains)
+            start = target.sample_start(rng, self._n_chains)
             if not target.stochastic:
                 start = within_support(target, start)
         else:
-            start = np.resize(init, (self.n_chains, target.dim))
-        pieces = np.array_split(start, -(-self.n_chains // _CHAINS_TOGETHER))
+            start = np.resize(init, (self._n_chains, target.dim))
+        pieces = np.array_split(start, -(-self._n_chains // _CHAINS_TOGETHER))
         generators = rng.spawn(len(pieces))
         warm_up = partial(sampler.warm_up, target, self.n_warmup)
         return self._new_state(list(map(warm_up, pieces, generators)))
@@ -297,9 +303,10 @@ class MCMC(Engine):
 
     @property
     def _fixed(self):
-        return {name: _described(getattr(self, name)) for name in self._kept_fixed}
+        fixed = {name: _described(getattr(self, name)) for name in self._kept_fixed}
+        return {"n_chains": self._n_chains, **fixed}
 
-    _kept_fixed = ["sampler", "n_chains", "batch_size", "surrogate", "whiten", "one_sided"]
+    _kept_fixed = ["sampler", "batch_size", "surrogate", "whiten", "one_sided"]
 
     def _errors(self, state, target):
         """Monte-Carlo error by coordinate, in the measure of means.

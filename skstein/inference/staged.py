@@ -32,7 +32,7 @@ from ..targets.subspace import Subspace, curve_plane
 from ._failed_networks import without_failures
 from ._infer import Progress, approximate
 from ._stein_identities import stein_residuals
-from .base import Engine, as_engine
+from .base import N_NETWORKS, Engine, as_engine
 from .curve import curve_middle
 
 # By Stein's identity mean squared scores are the mean curvature: about 1 for weights in units of
@@ -133,11 +133,16 @@ class Trained(Engine):
     @property
     def last_stage(self):
         """The engine of the last stage."""
-        return self._training if self.then is None else as_engine(self.then)
+        if self.then is None:
+            return self._training
+        engine = as_engine(self.then)
+        if self.subspace is not None:
+            return engine
+        return engine.moving(getattr(self._training, "n_particles", N_NETWORKS))
 
     @property
     def _training(self):
-        return as_engine(self.training)
+        return as_engine(self.training).moving(N_NETWORKS)
 
     def check(self, target):
         super().check(target)
@@ -234,7 +239,7 @@ class Trained(Engine):
             return partial(engine.run, target, rng, init=theta, map=map), None, None
         scale = _typical_scale(target, theta, target.initial_precision, rng)
         noise = theta[0, target.n_weights :]
-        working = ScaledNetwork(target, scale, noise, engine.batch_size)
+        working = ScaledNetwork(target, scale, noise, engine.batch_size, theta)
         run = partial(engine.run, working, rng, init=working.inverse(theta), map=map)
         return run, working.forward, scale
 

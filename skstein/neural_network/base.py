@@ -158,9 +158,9 @@ class _BayesianMLP(BayesianEstimator):
     def _resolve_engine(self, inference):
         """The engine of ``inference``; one by name does as the other parameters say."""
         if inference == "ensemble":
-            return self._training(self.n_networks)
+            return self._training()
         if isinstance(inference, str) and self.subspace is None and inference in NETWORK_ENGINES:
-            inference = network_engine(inference, self.n_networks, self._chain_steps)
+            inference = network_engine(inference, self._chain_steps)
         return resolve_engine(inference)
 
     def _chosen_inference(self, target):
@@ -171,9 +171,8 @@ class _BayesianMLP(BayesianEstimator):
     def _stops_early(self):
         return self.early_stopping
 
-    def _training(self, n_networks):
+    def _training(self):
         return Ensemble(
-            n_networks,
             max_iter=self.max_iter,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate_init,
@@ -185,7 +184,8 @@ class _BayesianMLP(BayesianEstimator):
     def _engine(self, target):
         training, then = self._resolve_engine(self._chosen_inference(target)), None
         if "train" not in training.requires:
-            then, training = training, self._training(2 if self.subspace else self.n_networks)
+            then, training = training, self._training()
+        training = training.moving(2 if self.subspace else self.n_networks)
         if getattr(training, "max_iter", None) == "auto":
             size = resolve_batch_size(training.batch_size, target.n_rows)
             training.max_iter = automatic_epochs(target.n_rows, size, *self._effort)

@@ -4,6 +4,8 @@ import numpy as np
 
 from .wrapper import Inside
 
+_APART = 0.1  # of the scales
+
 
 class ScaledNetwork(Inside):
     """The weights of a network in units of given scales, with given noise: for generic engines.
@@ -19,10 +21,13 @@ class ScaledNetwork(Inside):
         integrated out the mode of hundreds of weights is a network of zeros.
     batch_size : int or None
         Rows of a plain minibatch; all rows for None.
+    trained : ndarray of shape (m, n_weights + n_noise), default=None
+        Networks near which `sample_start` draws others; untrained ones by default.
     """
 
-    def __init__(self, target, scale, log_noise, batch_size=None):
+    def __init__(self, target, scale, log_noise, batch_size=None, trained=None):
         self.target, self.scale, self.log_noise = target, scale, log_noise
+        self.trained = trained
         self.precision = target.initial_precision
         self.dim, self.n_rows = target.n_weights, target.n_rows
         self.stochastic = batch_size is not None and batch_size < target.n_rows
@@ -52,5 +57,8 @@ class ScaledNetwork(Inside):
         return self.scale * score
 
     def sample_start(self, rng, m):
-        """Untrained networks, shape (m, dim)."""
-        return self.inverse(self.target.sample_initial(rng, m))
+        """Networks apart from the trained ones and from each other, shape (m, dim)."""
+        if self.trained is None:
+            return self.inverse(self.target.sample_initial(rng, m))
+        near = np.resize(self.inverse(self.trained), (m, self.dim))
+        return near + _APART * rng.standard_normal(near.shape)

@@ -12,8 +12,19 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from skstein import BayesianMLPClassifier, BayesianMLPRegressor, ParticlePosterior, infer
-from skstein.inference import SVGD, AdaptivePMFVB, Engine, Ensemble, KSDThinnedMCMC, Trained, staged
+from skstein.inference import (
+    FWSS,
+    MCMC,
+    SVGD,
+    AdaptivePMFVB,
+    Engine,
+    Ensemble,
+    KSDThinnedMCMC,
+    Trained,
+    staged,
+)
 from skstein.inference._failed_networks import without_failures
+from skstein.inference.base import N_NETWORKS
 from skstein.samplers import SGHMC
 from skstein.targets import MLPTarget
 
@@ -81,6 +92,29 @@ def test_an_engine_with_nothing_but_run_works_in_scaled_weights(Estimator):
     weights = [m.posterior_.particles[:, :n_weights] for m in (alone, model)]
     assert np.abs(weights[1] - weights[0]).max() > 0.0
     assert model.score(X, y) > alone.score(X, y) - 0.1
+
+
+@pytest.mark.parametrize("Engine", [MCMC, KSDThinnedMCMC, AdaptivePMFVB, SVGD, FWSS])
+def test_all_trained_networks_go_on_unless_an_engine_says_a_number(Engine):
+    for training, said, n in [
+        (Ensemble(), "auto", N_NETWORKS),
+        (Ensemble(3), "auto", 3),
+        (Ensemble(3), 5, 5),
+    ]:
+        engine = Engine().set_params(**{Engine.of_networks: said})
+        assert getattr(Trained(training, engine).last_stage, Engine.of_networks) == n
+        assert getattr(engine, Engine.of_networks) == said
+
+
+@pytest.mark.parametrize("engine", [SVGD(12), FWSS(12), AdaptivePMFVB(12)])
+def test_more_particles_than_networks_are_trained_networks_too(engine, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 3))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=200)
+    trained, more = (small(BayesianMLPRegressor, each).fit(X, y) for each in ("ensemble", engine))
+    errors = [np.square(model.predict(X) - y).mean() for model in (trained, more)]
+    assert errors[1] < 1.2 * errors[0]
+    assert len(np.unique(more.posterior_.particles, axis=0)) >= 12
 
 
 @every_estimator
