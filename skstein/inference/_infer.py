@@ -22,7 +22,7 @@ from ..targets.transformed_regression import transformed_target
 from ._heavy_tails import follow_tails
 from ._hold_out import hold_out
 from ._registry import resolve_engine
-from ._stein_identities import StartDraws, judge, most_scored
+from ._stein_identities import StartDraws, comparable, judge, most_scored
 from ._surrogate import correct_surrogate, surrogate_of
 from ._working_coordinates import find_frame
 from .base import Engine, with_posteriors
@@ -178,6 +178,7 @@ def approximate(target, engine, rng, map, progress, init=None):
         whitens = engine.gaussian and supports(target, "score")
         frame = find_frame(target, leaning=not engine.calibrated) if whitens else None
         pilot, near = None, engine.stays_near_start(target)
+        compared = near or comparable(target)
         if frame is not None and engine.curved and engine.whiten and engine.one_sided:
             frame, pilot = follow_tails(target, frame, engine.calibrated)
         coordinates, working = _wrap(target, engine, frame)
@@ -210,9 +211,9 @@ def approximate(target, engine, rng, map, progress, init=None):
         if frame is not None:
             posterior.whitening = frame.bijection
             start = None
-            if near and (init is None or previous is not None):
+            if compared and (init is None or previous is not None):
                 start = StartDraws(working, rng.spawn(1)[0])
-            judge(posterior, target, engine, frame, start, pilot)
+            judge(posterior, target, engine, frame, start, pilot, near)
         if target is not exact:
             correct_surrogate(posterior, exact, target, name)
     return posterior

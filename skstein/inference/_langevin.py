@@ -67,7 +67,7 @@ class UnadjustedLangevin:
         Size of the random subset; None re-pairs.
     """
 
-    acceptance = np.nan
+    acceptance, stiff = np.nan, 0.0  # nothing is rejected
 
     def __init__(
         self, theta, factors, step_size, evaluator, rng, noisy, white=True, n_coupled=None
@@ -179,11 +179,16 @@ class AdjustedLangevin:
         self._log_step, self._adapted = math.log(step_size), 0
         self._target = SimpleNamespace(log_density_and_score=evaluator)
         self._chains = Chains(theta, *evaluator(theta), math.sqrt(step_size), rng)  # type: ignore[call-arg]
-        self._stuck = np.ones(len(theta), dtype=bool)
+        self._stuck, self._n_proposed = np.ones(len(theta), dtype=bool), 0
 
     @property
     def theta(self):
         return self._chains.theta
+
+    @property
+    def stiff(self):
+        """Share of the proposals since the warm-up that had no chance of acceptance."""
+        return self._chains.n_stiff / max(self._n_proposed, 1)
 
     def step(self, warmup):
         """Move once; return the `State` after the move.
@@ -191,8 +196,11 @@ class AdjustedLangevin:
         During ``warmup`` the step size is adapted to the acceptance rate; then it is frozen.
         """
         chains = self._chains
-        if not warmup:
+        if warmup:
+            chains.n_stiff = 0
+        else:
             self._free()
+            self._n_proposed += len(chains.theta)
         before = chains.theta
         self.acceptance = _MALA.move(self._target, chains)
         if warmup:

@@ -64,7 +64,7 @@ def most_scored(engine, target):
     return affordable_particles(target) if engine.batch_size is None else FEW_PARTICLES
 
 
-def judge(posterior, target, engine, frame, start, pilot=None):
+def judge(posterior, target, engine, frame, start, pilot, near):
     """Warn if a posterior misses Stein's identities, or is known to be out of reach.
 
     Parameters
@@ -75,10 +75,12 @@ def judge(posterior, target, engine, frame, start, pilot=None):
     engine : Engine
     frame : Frame
     start : StartDraws or None
-        For an engine that stays near its start.
-    pilot : Pilot, default=None
+        For an engine that stays near its start, and where they are cheap.
+    pilot : Pilot or None
         Chains that found the coordinates, if tails are heavy. Particles that these have corrected
         no longer satisfy Stein's identities, so the chains are judged instead.
+    near : bool
+        Whether the engine stays near its start.
 
     Warns
     -----
@@ -122,7 +124,7 @@ def judge(posterior, target, engine, frame, start, pilot=None):
         contradicted = start.contradicted(posterior.particles, posterior.weights)
         flagged = flagged | contradicted
         numbers |= {"start_mismatch": start.mismatch, "start_efficiency": start.efficiency}
-        far = start.mismatch > MAX_MISMATCH or start.efficiency < MIN_EFFICIENCY
+        far = near and (start.mismatch > MAX_MISMATCH or start.efficiency < MIN_EFFICIENCY)
         reason = "importance-weighted draws have another spread in some coordinates"
         findings += [
             (contradicted.any(), reason),
@@ -163,6 +165,11 @@ def _advice(engine, target):
     if target.modes_unknown:
         yield START_ELSEWHERE
     yield "The posterior's diagnostics have names and numbers."
+
+
+def comparable(target):
+    """Whether `StartDraws` say for certain which coordinates are wrong, and cost little."""
+    return target.dim <= _COMPARED_UP_TO and (target.n_rows or 0) <= _CHEAP_UP_TO
 
 
 def _log_density(target, points):
@@ -206,8 +213,7 @@ class StartDraws:
 
     def __init__(self, target, rng):
         dim = target.dim
-        many = dim <= _COMPARED_UP_TO and (target.n_rows or 0) <= _CHEAP_UP_TO
-        m = 4 * MAX_PARTICLES if many else affordable_particles(target)
+        m = 4 * MAX_PARTICLES if comparable(target) else affordable_particles(target)
         n_normal = m // 2 if dim <= _COMPARED_UP_TO else m
         z = rng.standard_normal((m, dim))
         z[n_normal:] = rng.standard_cauchy((m - n_normal, dim))

@@ -145,6 +145,27 @@ def test_the_step_size_leaves_no_bias(step_size, seed):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_particles_that_miss_the_arms_of_a_banana_are_not_silent(seed):
+    """The steps suit its middle, and hardly any proposal along the narrow arms is accepted."""
+
+    def residual(t):
+        return (t[:, 1] - t[:, 0] ** 2) / 0.5
+
+    def log_density(t):
+        return -0.5 * (t[:, 0] ** 2 + residual(t) ** 2)
+
+    def score(t):
+        slope = residual(t) / 0.5
+        return np.stack([2.0 * t[:, 0] * slope - t[:, 0], -slope], axis=1)
+
+    with pytest.warns(ConvergenceWarning, match=r"too narrow for the steps.* or use mcmc"):
+        posterior = infer(LogDensity(log_density, score, dim=2), "pmfvb", random_state=seed)
+    assert posterior.std()[1] < 0.9 * 1.5
+    assert posterior.diagnostics["stiff"] > 0.1
+    assert infer(standard_normal(2), "pmfvb", random_state=seed).diagnostics["stiff"] < 0.001
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_step_too_long_is_halved_until_it_is_stable(seed):
     """A curvature of 30 is stable below h = 4 / 30: 0.4 is halved twice. With a snapshot every
     second state of 1000 chains the variance is that of the target."""

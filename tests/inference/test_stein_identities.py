@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import logsumexp, softmax
 from scipy.stats import cauchy, norm
 
 from skstein import LogDensity, infer
@@ -269,6 +270,29 @@ def test_svgd_that_stops_too_early_is_not_silent(max_iter, seed):
             infer(target, SVGD(max_iter=max_iter), random_state=seed + offset)
         said += any(re.search(message, str(warning.message)) for warning in caught)
     assert said >= 4
+
+
+@pytest.mark.parametrize("engine", ["mcmc", "stein-points"])
+def test_chains_that_agree_and_know_the_peak_alone_are_contradicted(engine, seed):
+    """Half of the mass is twenty times as wide as the peak that all chains start in and stay in."""
+
+    def parts(t):
+        square = np.sum(t**2, axis=1)
+        return np.stack([-0.5 * square, -0.5 * square / 0.05**2 - 2.0 * np.log(0.05)])
+
+    def score(t):
+        share = softmax(parts(t), axis=0)
+        return -t * (share[0] + share[1] / 0.05**2)[:, None]
+
+    target = LogDensity(lambda t: logsumexp(parts(t), axis=0), score, dim=2)
+    silent = 0
+    for offset in range(4):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            posterior = infer(target, engine, random_state=seed + offset)
+        wrong = abs(np.log(posterior.std() / np.sqrt(0.5 * (1.0 + 0.05**2)))).max() > 0.3
+        silent += wrong and not caught
+    assert not silent
 
 
 def test_a_density_that_fails_far_out_does_not_end_a_fit():
