@@ -47,7 +47,7 @@ from .base import (
 )
 
 _ADAPTATION = 12  # the last iterations of the warm-up adapt MALA's step size
-# Share of proposals without a chance: .06 to .27 on bananas whose arms particles missed, at most .03
+# Share of proposals without a chance: .06 to .27 on bananas whose arms particles missed, up to .03
 # where the posterior was right, and between these in funnels, where it was nearly right.
 _MAX_STIFF = 0.05
 _STIFF = "parts of the density are too narrow for the steps"
