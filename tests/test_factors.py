@@ -331,6 +331,7 @@ def test_classifiers_with_a_factor_for_the_variances(Classifier, n_classes, rng,
     assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
 
 
+@pytest.mark.filterwarnings("ignore:.*importance-weighted draws have another spread")
 def test_a_factorized_fit_can_be_gone_on_from(rng):
     X, y = data(rng)
     model = BayesianLogisticRegression(

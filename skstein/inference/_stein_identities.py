@@ -50,6 +50,7 @@ _FINE = np.linspace(_RADII[0], _RADII[-1], 151)
 _LEVELS = np.array([0.1, 0.5, 0.9])
 _COMPARED_UP_TO = 10  # coordinates, beyond which the error of importance weights is not known
 _MOST_TERMS = 5 * 10**7  # rows times particles; more would cost as much as some engines do
+_FEW_ROWS = 250  # for which draws cost chains a twentieth of their time
 _CHEAP_UP_TO = 10_000  # rows up to which a density is cheap: more draws then see smaller errors
 
 
@@ -167,9 +168,9 @@ def _advice(engine, target):
     yield "The posterior's diagnostics have names and numbers."
 
 
-def comparable(target):
+def comparable(target, most_rows=_FEW_ROWS):
     """Whether `StartDraws` say for certain which coordinates are wrong, and cost little."""
-    return target.dim <= _COMPARED_UP_TO and (target.n_rows or 0) <= _CHEAP_UP_TO
+    return target.dim <= _COMPARED_UP_TO and (target.n_rows or 0) <= most_rows
 
 
 def _log_density(target, points):
@@ -213,7 +214,8 @@ class StartDraws:
 
     def __init__(self, target, rng):
         dim = target.dim
-        m = 4 * MAX_PARTICLES if comparable(target) else affordable_particles(target)
+        many = comparable(target, _CHEAP_UP_TO)
+        m = 4 * MAX_PARTICLES if many else affordable_particles(target)
         n_normal = m // 2 if dim <= _COMPARED_UP_TO else m
         z = rng.standard_normal((m, dim))
         z[n_normal:] = rng.standard_cauchy((m - n_normal, dim))
