@@ -4,6 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from ._row_blocks import row_blocks
+from ._warnings import warn
 
 _EPS = np.finfo(np.float64).eps
 
@@ -21,6 +22,18 @@ def constant_columns(X):
     if sparse.issparse(X):
         return int((X.max(axis=0).toarray() == X.min(axis=0).toarray()).sum())
     return int((X[0] == X).all(axis=0).sum())
+
+
+def warn_of_first_rows(problems, X, standardize, least, fixed="scaling"):
+    """Warn if the first rows of a stream are too few or degenerate to fix what they do for all."""
+    constant = standardize and constant_columns(X)
+    if constant:
+        problems = [*problems, f"{constant} constant features, which are never scaled"]
+    if problems:
+        warn(
+            f"the first rows of a stream fix {fixed}, and these have {', '.join(problems)}: "
+            f"start with more of them, some hundreds in random order and at least {least}."
+        )
 
 
 def location_and_scale(X, sample_weight):

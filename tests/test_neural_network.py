@@ -652,6 +652,23 @@ def test_a_stream_leaves_out_what_a_fit_leaves_out(Estimator, monkeypatch):
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_first_rows_that_are_too_few_or_alike_to_scale_by_are_reported(Estimator):
+    X, y = data(Estimator)
+    with pytest.warns(ConvergenceWarning, match=r"fix scaling, and these have 5 rows: start"):
+        stream(Estimator)(X[:5], y[:5])
+    alike = np.column_stack([X, np.ones(len(X))])
+    with pytest.warns(ConvergenceWarning, match="these have 1 constant features, which are never"):
+        stream(Estimator)(alike, y)
+    learn = stream(Estimator)
+    learn(X, y)
+    learn(X[:5], y[:5])
+    unscaled = stream(Estimator)
+    unscaled.func.__self__.set_params(standardize=False)
+    unscaled(X[:5], y[:5])
+
+
+@pytest.mark.filterwarnings("ignore:.*the first rows of a stream")
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_few_rows_of_a_stream_kill_no_network(Estimator, monkeypatch):
     """All units may be off on them by chance; 50 in a row are enough to tell."""
     X, y = data(Estimator)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import priors, shards, targets
-from .._columns import canonical, constant_columns, location_and_scale
+from .._columns import canonical, location_and_scale, warn_of_first_rows
 from .._estimator import BayesianEstimator
 from .._validation import (
     HasMethods,
@@ -24,7 +24,6 @@ from .._validation import (
     drop_weightless,
     validate_data,
 )
-from .._warnings import warn
 from ..inference import ENGINES, resolve_engine
 from ..priors import DEVIATION_PRIORS, PRIORS, resolve_deviation_prior, resolve_prior
 from ._prior_knowledge import half_scale, signs_of, under_joint_prior
@@ -360,15 +359,8 @@ class BayesianLinearModel(BayesianEstimator):
         problems = [problem] if problem else []
         if X.shape[0] < _FIRST_ROWS * n_coordinates:
             problems.append(f"{X.shape[0]} rows for {n_coordinates} coordinates")
-        constant = self.standardize and constant_columns(X)
-        if constant:
-            problems.append(f"{constant} constant features, which are never scaled")
-        if problems:
-            warn(
-                "the first rows of a stream fix scaling and coordinates, and these have "
-                f"{', '.join(problems)}: start with more of them, some hundreds in random order "
-                f"and at least {_FIRST_ROWS} for each coordinate."
-            )
+        least = f"{_FIRST_ROWS} for each coordinate"
+        warn_of_first_rows(problems, X, self.standardize, least, "scaling and coordinates")
 
     def _reporting(self, scaling, dim):
         """The map from a target's coordinates to the reported ones, in original units."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from .._columns import location_and_scale
+from .._columns import location_and_scale, warn_of_first_rows
 from .._estimator import BayesianEstimator
 from .._parallel import make_map, one_thread
 from .._random import as_generator
@@ -28,6 +28,7 @@ from ..priors import PRIORS, resolve_prior
 from ..targets.mlp import MLPTarget
 
 _NO_ROWS = np.array([], dtype=np.int64)
+_FIRST_ROWS = 20  # of a stream, which know a column's size to a sixth
 _FITTING = 1e-3, 1e3  # sizes of features and outcomes that weights of size 1 can match
 
 
@@ -237,6 +238,8 @@ class _BayesianMLP(BayesianEstimator):
         target = self._make_target(X, y, sample_weight, scaling, prior_share=share)
         networks = getattr(self, "_networks", None)
         if networks is None:
+            few = [f"{len(y)} rows"] if self.standardize and len(y) < _FIRST_ROWS else []
+            warn_of_first_rows(few, X, self.standardize, _FIRST_ROWS)
             networks = untrained(target, self.n_networks, as_generator(self.random_state))
         elif self._network != target.network:
             raise ValueError(

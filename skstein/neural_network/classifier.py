@@ -218,7 +218,8 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         ConvergenceWarning
             If networks diverge, or die: put out the same for every one of 50 rows or more. They are
             left out, unless all of them do. If their loss rose on these rows, 50 or more, to ten
-            times that of knowing nothing.
+            times that of knowing nothing. If the first rows are fewer than 20, or a feature is
+            constant on them.
         """
         self._check_stream()
         further = hasattr(self, "posterior_")

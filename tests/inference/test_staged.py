@@ -404,6 +404,7 @@ def test_epochs_are_those_that_were_made(Estimator):
     assert small(Estimator, SVGD(3, max_iter=10), **options).fit(X, y).n_iter_ == 13
 
 
+@pytest.mark.filterwarnings("ignore:.*the first rows of a stream")
 @every_estimator
 @pytest.mark.parametrize("fitted", [True, False])
 def test_few_rows_and_streams_are_not_stopped_early(Estimator, fitted):
