@@ -192,9 +192,9 @@ class RandomEffects:
         """X as a `Table`, in float64."""
         n, is_sparse = X.shape[0], sparse.issparse(X)
         codes = np.empty((n, len(self.groupings)))
-        for of, j in zip(self.groupings, self.columns, strict=True):
+        for grouping, j in zip(self.groupings, self.columns, strict=True):
             values = X[:, [j]].toarray().ravel() if is_sparse else _as_array(columns_of(X, j))
-            codes[:, of.number] = self._codes(of, values, reset)
+            codes[:, grouping.number] = self._codes(grouping, values, reset)
         numeric = np.setdiff1d(np.arange(X.shape[1]), self.columns)
         if not len(numeric):
             return Table(np.empty((n, 0)), np.zeros(n), codes)
@@ -208,24 +208,24 @@ class RandomEffects:
             features, offset = split(features, np.searchsorted(numeric, self.offset))
         return Table(features, offset, codes)
 
-    def _codes(self, of, values, reset):
+    def _codes(self, grouping, values, reset):
         missing = _missing(values)
         if missing.any() and self.missing == "error":
             raise ValueError(
-                f"column {of.name!r} of X has rows without a group: leave them out, or use "
+                f"column {grouping.name!r} of X has rows without a group: leave them out, or use "
                 'missing_groups="group", which makes them a group of their own.'
             )
-        there = _comparable(values[~missing], of.name)
+        there = _comparable(values[~missing], grouping.name)
         if reset:
-            of.labels = np.unique(there)
+            grouping.labels = np.unique(there)
             if missing.any():
-                of.labels = np.append(of.labels.astype(object), [None])
-        codes, labels = np.empty(len(values)), of.labels
+                grouping.labels = np.append(grouping.labels.astype(object), [None])
+        codes, labels = np.empty(len(values)), grouping.labels
         with_none = len(labels) > 0 and labels[-1] is None
-        known = _comparable(labels[: len(labels) - with_none], of.name)
+        known = _comparable(labels[: len(labels) - with_none], grouping.name)
         if len(known) and len(there) and (known.dtype.kind in "US") != (there.dtype.kind in "US"):
             raise ValueError(
-                f"groups in column {of.name!r} of X are of another type than in fit: "
+                f"groups in column {grouping.name!r} of X are of another type than in fit: "
                 f"{there.tolist()[0]!r}, not {known.tolist()[0]!r}."
             )
         found = np.minimum(np.searchsorted(known, there), max(len(known) - 1, 0))
@@ -241,9 +241,11 @@ class RandomEffects:
     def keep_seen(self, X):
         """Leave out groups without a row in ``X``, whose codes are changed accordingly."""
         codes = np.empty(X.codes.shape, dtype=int)
-        for of in self.groupings:
-            seen, codes[:, of.number] = np.unique(X.codes[:, of.number], return_inverse=True)
-            of.labels = of.labels[seen.astype(int)]
+        for grouping in self.groupings:
+            seen, codes[:, grouping.number] = np.unique(
+                X.codes[:, grouping.number], return_inverse=True
+            )
+            grouping.labels = grouping.labels[seen.astype(int)]
         return Table(X.features, X.offset, codes)
 
     def target(self, regression, X, scaling, prior, factors):
@@ -251,53 +253,54 @@ class RandomEffects:
 
         ``factors`` multiply its linear predictors in original units.
         """
-        groupings = []
-        for of in self.groupings:
-            plain = np.zeros(len(of.slopes)), np.ones(len(of.slopes))
-            center = plain[0] if scaling.center is None else scaling.center[of.slopes]
-            scale = plain[1] if scaling.scale is None else scaling.scale[of.slopes]
-            of.center, of.scale = np.append(0.0, center), np.append(1.0, scale)
-            codes, values = X.codes[:, of.number], of.values(X) / of.scale
-            groupings.append(Grouping(of.name, codes, of.labels, of.terms, values))
-        target = MixedTarget(regression, groupings, prior)
-        for of, grouping in zip(self.groupings, groupings, strict=True):
-            of.sds, of.effects = target.places(grouping)
-            of.factors = np.concatenate([factor / of.scale for factor in factors])
+        in_rows = []
+        for grouping in self.groupings:
+            plain = np.zeros(len(grouping.slopes)), np.ones(len(grouping.slopes))
+            center = plain[0] if scaling.center is None else scaling.center[grouping.slopes]
+            scale = plain[1] if scaling.scale is None else scaling.scale[grouping.slopes]
+            grouping.center, grouping.scale = np.append(0.0, center), np.append(1.0, scale)
+            codes, values = X.codes[:, grouping.number], grouping.values(X) / grouping.scale
+            in_rows.append(Grouping(grouping.name, codes, grouping.labels, grouping.terms, values))
+        target = MixedTarget(regression, in_rows, prior)
+        for grouping, given in zip(self.groupings, in_rows, strict=True):
+            grouping.sds, grouping.effects = target.places(given)
+            grouping.factors = np.concatenate([factor / grouping.scale for factor in factors])
         return target
 
     def scales(self, dim):
         """The shifts of log standard deviations and the factors of effects, in original units."""
         shift, factor = np.zeros(dim), np.ones(dim)
-        for of in self.groupings:
-            shift[of.sds], factor[of.effects] = np.log(of.factors), of.factors
+        for grouping in self.groupings:
+            shift[grouping.sds] = np.log(grouping.factors)
+            factor[grouping.effects] = grouping.factors
         return shift, factor
 
-    def drawn(self, theta, grouping, term):
+    def drawn(self, theta, name, term):
         """Effects of one term under each particle, (m, n_outputs, n_groups), and the groups."""
-        known = {of.name: of for of in self.groupings}
-        if grouping not in known:
-            raise ValueError(f"grouping={grouping!r} is not one of {list(known)}.")
-        of = known[grouping]
-        terms = ["intercept", *of.terms[1:]]
+        known = {grouping.name: grouping for grouping in self.groupings}
+        if name not in known:
+            raise ValueError(f"grouping={name!r} is not one of {list(known)}.")
+        grouping = known[name]
+        terms = ["intercept", *grouping.terms[1:]]
         if term not in terms:
-            raise ValueError(f"term={term!r} is not one of {terms} of {grouping!r}.")
-        where = of.effects[:, terms.index(term) :: len(terms)]
-        return np.moveaxis(theta[:, where], 2, 1), [_shown(label) for label in of.labels]
+            raise ValueError(f"term={term!r} is not one of {terms} of {name!r}.")
+        where = grouping.effects[:, terms.index(term) :: len(terms)]
+        return np.moveaxis(theta[:, where], 2, 1), [_shown(label) for label in grouping.labels]
 
     def summary(self, posterior, n_outputs):
         """``random_effects_``: a dict from groupings to the effects of their groups."""
         mean, std, found = posterior.mean(), posterior.std(), {}
-        for of in self.groupings:
-            sds = np.exp(posterior.particles[:, of.sds])
+        for grouping in self.groupings:
+            sds = np.exp(posterior.particles[:, grouping.sds])
             spread, square = posterior.weights @ sds, posterior.weights @ sds**2
             outputs = (n_outputs,) if n_outputs > 1 else ()
-            shape = len(of.labels), *outputs, len(of.terms)
-            found[of.name] = Bunch(
-                groups=of.labels,
-                terms=["intercept", *of.terms[1:]],
-                mean=mean[of.effects].reshape(shape),
-                std=std[of.effects].reshape(shape),
-                shrinkage=np.minimum(std[of.effects] ** 2 / square, 1.0).reshape(shape),
+            shape = len(grouping.labels), *outputs, len(grouping.terms)
+            found[grouping.name] = Bunch(
+                groups=grouping.labels,
+                terms=["intercept", *grouping.terms[1:]],
+                mean=mean[grouping.effects].reshape(shape),
+                std=std[grouping.effects].reshape(shape),
+                shrinkage=np.minimum(std[grouping.effects] ** 2 / square, 1.0).reshape(shape),
                 sd=spread.reshape(shape[1:]),
                 sd_std=np.sqrt(np.maximum(square - spread**2, 0.0)).reshape(shape[1:]),
             )

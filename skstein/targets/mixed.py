@@ -67,19 +67,21 @@ class MixedTarget(SummedTarget):
         self.regression, self.n_rows = regression, regression.n_rows
         k = self._n_outputs = regression.n_outputs
         self.prior = HalfNormal() if prior is None else prior
-        self.groupings = sorted(groupings, key=lambda of: of.n_groups * len(of.terms))
-        sizes = [k * len(of.terms) for of in self.groupings]
-        lengths = [of.n_groups * size for of, size in zip(self.groupings, sizes, strict=True)]
+        self.groupings = sorted(groupings, key=lambda each: each.n_groups * len(each.terms))
+        sizes = [k * len(grouping.terms) for grouping in self.groupings]
+        lengths = [each.n_groups * k * len(each.terms) for each in self.groupings]
         self._n_coords, n_sds = regression.dim, sum(sizes)
         self.dim = regression.dim + n_sds + sum(lengths)
         self._sds = np.split(regression.dim + np.arange(n_sds), np.cumsum(sizes)[:-1])
         starts = np.cumsum([regression.dim + n_sds, *lengths])
         self._effects = [
-            np.arange(*ends).reshape(of.n_groups, -1)
-            for of, *ends in zip(self.groupings, starts, starts[1:], strict=False)
+            np.arange(*ends).reshape(grouping.n_groups, -1)
+            for grouping, *ends in zip(self.groupings, starts, starts[1:], strict=False)
         ]
         # The regression with all effects as coefficients, and where its coordinates are in theta.
-        effects = scipy.sparse.hstack([of.columns() for of in self.groupings], format="csr")
+        effects = scipy.sparse.hstack(
+            [grouping.columns() for grouping in self.groupings], format="csr"
+        )
         own = np.arange(regression._n_coef).reshape(k, -1)
         theirs = [
             where.reshape(len(where), k, -1).swapaxes(0, 1).reshape(k, -1)
@@ -119,7 +121,7 @@ class MixedTarget(SummedTarget):
 
     def places(self, grouping):
         """Where a grouping's log standard deviations (q,) and effects (groups, q) are in theta."""
-        (j,) = (j for j, of in enumerate(self.groupings) if of is grouping)
+        (j,) = (j for j, each in enumerate(self.groupings) if each is grouping)
         return self._sds[j], self._effects[j]
 
     @property
@@ -127,13 +129,13 @@ class MixedTarget(SummedTarget):
         outputs = [f"[{name}]" for name in self.regression.class_names]
         outputs = outputs if self._n_outputs > 1 else [""]
         sds, effects = [], []
-        for of in self.groupings:
-            sds += [f"log_sd[{label}]{output}" for output in outputs for label in of.labels]
+        for grouping in self.groupings:
+            sds += [f"log_sd[{label}]{output}" for output in outputs for label in grouping.labels]
             effects += [
                 f"{label}[{group}]{output}"
-                for group in of.groups
+                for group in grouping.groups
                 for output in outputs
-                for label in of.labels
+                for label in grouping.labels
             ]
         return (*self.regression.names, *sds, *effects)
 
@@ -146,7 +148,7 @@ class MixedTarget(SummedTarget):
 
     def take(self, rows):
         """The same model on some of the rows, an index array."""
-        few = [of.take(rows) for of in self.groupings]
+        few = [grouping.take(rows) for grouping in self.groupings]
         return MixedTarget(self.regression.take(rows), few, self.prior)
 
     # Prior
@@ -265,53 +267,58 @@ class MixedTarget(SummedTarget):
 
     def _information(self, inner, precision, given):
         """Of each grouping's effects (groups, q, q), and of the last ones with ``given``."""
-        k, rows, of_last = self._n_outputs, self._rows, self.groupings[-1]
+        k, rows, last = self._n_outputs, self._rows, self.groupings[-1]
         information = [
-            np.zeros((of.n_groups, k, len(of.terms), k, len(of.terms))) for of in self.groupings
+            np.zeros((grouping.n_groups, k, len(grouping.terms), k, len(grouping.terms)))
+            for grouping in self.groupings
         ]
         c = self.regression.n_columns
         units, ends = np.eye(c), self.regression._n_coef
-        dense = np.zeros((of_last.n_groups, k, len(of_last.terms), ends))
+        dense = np.zeros((last.n_groups, k, len(last.terms), ends))
         n_extra = np.count_nonzero((given >= ends) & (given < self._n_coords))
-        extra = np.zeros((of_last.n_groups, k, len(of_last.terms), n_extra))
+        extra = np.zeros((last.n_groups, k, len(last.terms), n_extra))
         others = self.groupings[:-1]
         sparse = []
         for block, curvature in rows._curvatures(inner, 8 * (k * k + c)):
             curvature = curvature / precision
             common = self.regression.design.predictor(units, block)
             sums = scipy.sparse.csr_array(
-                (np.ones(common.shape[1]), of_last.codes[block], np.arange(common.shape[1] + 1)),
-                shape=(common.shape[1], of_last.n_groups),
+                (np.ones(common.shape[1]), last.codes[block], np.arange(common.shape[1] + 1)),
+                shape=(common.shape[1], last.n_groups),
             ).T
             for i, j in np.argwhere(curvature[:k, :k].any(axis=2)):
-                for found, of in zip(information, self.groupings, strict=True):
-                    for s, t in np.ndindex(len(of.terms), len(of.terms)):
-                        part = curvature[i, j] * of.values[block, s] * of.values[block, t]
-                        found[:, i, s, j, t] += np.bincount(of.codes[block], part, of.n_groups)
-                for s in range(len(of_last.terms)):
-                    weights = curvature[i, j] * of_last.values[block, s]
+                for found, grouping in zip(information, self.groupings, strict=True):
+                    for s, t in np.ndindex(len(grouping.terms), len(grouping.terms)):
+                        part = (
+                            curvature[i, j] * grouping.values[block, s] * grouping.values[block, t]
+                        )
+                        found[:, i, s, j, t] += np.bincount(
+                            grouping.codes[block], part, grouping.n_groups
+                        )
+                for s in range(len(last.terms)):
+                    weights = curvature[i, j] * last.values[block, s]
                     dense[:, i, s, j * c : (j + 1) * c] += sums @ (weights * common).T
-            for i, s, e in np.ndindex(k, len(of_last.terms), n_extra):
-                extra[:, i, s, e] += sums @ (curvature[i, k + e] * of_last.values[block, s])
+            for i, s, e in np.ndindex(k, len(last.terms), n_extra):
+                extra[:, i, s, e] += sums @ (curvature[i, k + e] * last.values[block, s])
             sparse.append(curvature[:k, :k])
-        q = k * len(of_last.terms)
-        across = np.concatenate([dense, extra], axis=3).reshape(of_last.n_groups * q, -1)
+        q = k * len(last.terms)
+        across = np.concatenate([dense, extra], axis=3).reshape(last.n_groups * q, -1)
         if others:
             weights = np.concatenate(sparse, axis=2)
-            columns = [self._across(of, of_last, weights) for of in others]
+            columns = [self._across(grouping, last, weights) for grouping in others]
             across = scipy.sparse.hstack([scipy.sparse.csr_array(across), *columns], format="csr")
         return [found.reshape(len(found), k * found.shape[2], -1) for found in information], across
 
-    def _across(self, of, of_last, weights):
+    def _across(self, grouping, last, weights):
         """Information of the last grouping's effects with those of another, a sparse array."""
         k = self._n_outputs
-        shape = of_last.n_groups * k * len(of_last.terms), of.n_groups * k * len(of.terms)
+        shape = last.n_groups * k * len(last.terms), grouping.n_groups * k * len(grouping.terms)
         total = scipy.sparse.csr_array(shape)
         for i, j in np.argwhere(weights.any(axis=2)):
-            for s, t in np.ndindex(len(of_last.terms), len(of.terms)):
-                row = of_last.codes * (k * len(of_last.terms)) + i * len(of_last.terms) + s
-                column = of.codes * (k * len(of.terms)) + j * len(of.terms) + t
-                part = weights[i, j] * of_last.values[:, s] * of.values[:, t]
+            for s, t in np.ndindex(len(last.terms), len(grouping.terms)):
+                row = last.codes * (k * len(last.terms)) + i * len(last.terms) + s
+                column = grouping.codes * (k * len(grouping.terms)) + j * len(grouping.terms) + t
+                part = weights[i, j] * last.values[:, s] * grouping.values[:, t]
                 total = total + scipy.sparse.coo_array((part, (row, column)), shape=shape).tocsr()
         return total
 
