@@ -28,7 +28,7 @@ from ._row_blocks import row_blocks
 from ._validation import about, check_fractions, check_sample_weight, interval_ends, refuse_dask
 
 
-def by_block(method):
+def lazy_on_collections(method):
     """A prediction that is lazy, block by block, where X is a Dask collection."""
 
     @wraps(method)
@@ -91,7 +91,7 @@ class PredictsOutcomes:
     def _log_predictive_of(self, X, y=None):
         return np.zeros(1) if y is None else self.log_predictive(X, y)
 
-    @by_block
+    @lazy_on_collections
     def predict_quantiles(self, X, q):
         """Quantiles of the outcome; of classes, quantiles over the posterior of each probability.
 
@@ -281,7 +281,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
     def _n_outputs(self):
         return len(self.classes_) if len(self.classes_) > 2 else 1
 
-    @by_block
+    @lazy_on_collections
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`, exact in the tails.
 
@@ -295,7 +295,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         """
         return self._over_rows(X, lambda heads, w: self._outcome.log_proba(heads, w))
 
-    @by_block
+    @lazy_on_collections
     def predict_proba(self, X):
         """Class probabilities, averaged over the posterior.
 
@@ -310,7 +310,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         """
         return np.exp(self.predict_log_proba(X))
 
-    @by_block
+    @lazy_on_collections
     def decision_function(self, X):
         """Log-odds of the averaged probability (two classes), or its logarithm (more classes).
 
@@ -325,7 +325,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         log_proba = self.predict_log_proba(X)
         return log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
 
-    @by_block
+    @lazy_on_collections
     def predict(self, X):
         """Class of the largest averaged probability.
 
@@ -367,7 +367,7 @@ class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
         # As in scikit-learn a constant y is explained in full or not at all.
         return float(1.0 - left / whole) if whole > 0.0 else float(left == 0.0)
 
-    @by_block
+    @lazy_on_collections
     def predict(self, X, return_std=False):
         """Mean of the outcome, averaged over the posterior.
 

@@ -322,7 +322,7 @@ class Sum(Kernel):
         return self.k1.diagonal(x) + self.k2.diagonal(x)
 
     def drift(self, x, points, scores, weights=None, outside=None):
-        if not self._joined:
+        if not self._is_rbf_plus_linear:
             arguments = x, points, scores, weights, outside
             return self.k1.drift(*arguments) + self.k2.drift(*arguments)
         dim, w = x.shape[1] if outside is None else outside.dim, _weights(weights, len(points))
@@ -351,14 +351,14 @@ class Sum(Kernel):
 
     def drift_of(self, points, scores, weights):
         many = super().drift_of(points, scores, weights)
-        if not self._joined:
+        if not self._is_rbf_plus_linear:
             return many
         scales = self.k1._h2(points.shape[1]), self.k2._factor(points.shape[1])
         few = _jit.stein.drift_of(points, scores, weights, *scales)
         return lambda x: few(x) if len(x) <= _FEW else many(x)
 
     @property
-    def _joined(self):
+    def _is_rbf_plus_linear(self):
         return isinstance(self.k1, RBF) and isinstance(self.k2, Linear)
 
     def self_term(self, x, scores):

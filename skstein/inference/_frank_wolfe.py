@@ -177,7 +177,7 @@ class SteinMeasure:
     ----------
     points, scores : ndarray of shape (size, dim)
     weights : ndarray of shape (size,)
-        Equal, unless `search` or `correct` has set them.
+        Equal, unless `line_search` or `correct` has set them.
     """
 
     def __init__(self, capacity, points):
@@ -259,7 +259,7 @@ class SteinMeasure:
         cross = self.kernel.stein_matrix(x, scores, self.points, self.scores) @ self.weights
         return self.ksd() ** 2 - cross
 
-    def search(self):
+    def line_search(self):
         """Step towards the last particle, as far as leaves the least discrepancy."""
         weights, n_earlier = self._weights, self.size - 1
         if weights is None:

@@ -198,7 +198,7 @@ class FWSS(Engine):
             require_finite(score, "the score", iteration, rounds.history)
             measure.put(i, y[0], score[0])
             if self.weights == "line-search" and new:
-                measure.search()
+                measure.line_search()
             elif self.weights == "fully-corrective":
                 measure.correct()
             numbers = {"residual": measure.residual(), "ksd": measure.ksd()}

@@ -28,7 +28,7 @@ from .._warnings import warn
 from ..noise import NOISES, HeteroscedasticNoise, NormalNoise, noise_to_fit, resolve_noise
 from ..outcomes import Normal
 from ..priors import InverseGamma
-from ..targets.null_space import affordable, null_space_tangent
+from ..targets.null_space import null_space_tangent, tangents_affordable
 from .base import _BayesianMLP
 
 # Standard normal nodes and their probabilities, for distances along a tangent.
@@ -394,7 +394,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     def _find_tangents(self, target):
         """One for every particle, shape (m, n_weights), or None."""
-        if self.null_space == 0 or self.subspace is not None or not affordable(target):
+        if self.null_space == 0 or self.subspace is not None or not tangents_affordable(target):
             return None
         particles = self.posterior_.particles
         seed = as_generator(self.random_state).integers(2**32, size=4)

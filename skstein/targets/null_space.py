@@ -26,7 +26,7 @@ _MOST_PRODUCTS = 2e10  # of a matrix from its factors
 _ROUNDING = 1e-14
 
 
-def affordable(target):
+def tangents_affordable(target):
     """Whether tangents take about a second at most, each."""
     n = min(target.n_rows, _most_rows(target)) * target.n_targets
     d = target.network.n_weights

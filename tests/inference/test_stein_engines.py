@@ -167,11 +167,11 @@ def test_a_line_search_takes_the_best_step(rng):
     measure = SteinMeasure(6, x)
     for i in range(5):
         measure.put(i, x[i], -x[i])
-        measure.search()
+        measure.line_search()
     before = np.append(measure.weights, 0.0)
     measure.put(5, x[5], -x[5])
     gap = measure.gaps(x[5:], -x[5:])[0]
-    measure.search()
+    measure.line_search()
     steps = np.linspace(0, 1, 2001)
     mixed = (1 - steps)[:, None] * before + steps[:, None] * np.eye(6)[5]
     squares = np.einsum("si,ij,sj->s", mixed, measure.matrix, mixed)
