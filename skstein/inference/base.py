@@ -151,7 +151,7 @@ class Engine(BaseEstimator):
             )
 
     def moving(self, n_networks):
-        """The engine for so many trained networks: it moves all, unless it says a number."""
+        """The engine for this many trained networks, all of which move unless it says a number."""
         if getattr(self, self.of_networks, None) != "auto":
             return self
         engine = copy(self)

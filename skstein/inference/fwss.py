@@ -43,6 +43,7 @@ class FWSS(Engine):
     ----------
     n_particles : int or "auto", default="auto"
         ``max(150, 2 dim)``, at most 500, for "auto". Fewer than ``dim`` cannot carry the variance.
+        Of networks: all that were trained, for "auto"; if more, the others start near these.
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.
     init : {"laplace", "map", "prior", "svgd"}, default="laplace"

@@ -46,7 +46,7 @@ class LazyFWSS(Engine):
     ----------
     n_particles : int or "auto", default="auto"
         Particles in store, and the most that are weighted: ``max(150, 2 dim)``, at most 500, for
-        "auto".
+        "auto". Of networks: all that were trained, for "auto".
     kernel : Kernel, default=None
         Of the field that moves particles, ``RBF() + Linear()`` by default.
     max_iter : int, default=2

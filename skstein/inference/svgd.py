@@ -47,6 +47,7 @@ class SVGD(Engine):
     ----------
     n_particles : int or "auto", default="auto"
         ``max(200, 2 dim)``, at most 500, for "auto". Fewer than ``dim`` cannot carry the variance.
+        Of networks: all that were trained, for "auto"; if more, the others start near these.
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.
     max_iter : int, default=100
