@@ -78,7 +78,7 @@ ROWS = {
     "skstein._warnings": ("sklearn.exceptions",),
     "skstein._callbacks": (),
     "skstein._class_labels": ("sklearn.utils", "skstein._warnings"),
-    "skstein._columns": ("skstein._row_blocks",),
+    "skstein._columns": ("skstein._row_blocks", "skstein._warnings"),
     "skstein._crps": ("skstein._quantiles",),
     "skstein._pareto": (),
     "skstein._density_probe": (),
