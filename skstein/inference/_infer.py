@@ -178,7 +178,6 @@ def approximate(target, engine, rng, map, progress, init=None):
         whitens = engine.gaussian and supports(target, "score")
         frame = find_frame(target, leaning=not engine.calibrated) if whitens else None
         pilot, near = None, engine.stays_near_start(target)
-        compared = near or comparable(target)
         if frame is not None and engine.curved and engine.whiten and engine.one_sided:
             frame, pilot = follow_tails(target, frame, engine.calibrated)
         coordinates, working = _wrap(target, engine, frame)
@@ -211,7 +210,7 @@ def approximate(target, engine, rng, map, progress, init=None):
         if frame is not None:
             posterior.whitening = frame.bijection
             start = None
-            if compared and (init is None or previous is not None):
+            if (near or comparable(target)) and (init is None or previous is not None):
                 start = StartDraws(working, rng.spawn(1)[0])
             judge(posterior, target, engine, frame, start, pilot, near)
         if target is not exact:
