@@ -45,6 +45,6 @@ class Probe:
         return Probe(bijection.forward(self.points), self.values - bijection.log_det(self.points))
 
     def pulled(self, bijection):
-        """The same density before ``bijection``; the inverse of `pushed`."""
+        """The same density, taken back by ``bijection``; undoes `pushed`."""
         points = bijection.inverse(self.points)
         return Probe(points, self.values + bijection.log_det(points))

@@ -140,7 +140,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
         return resolve_engine(self.inference)
 
     def _earlier(self, target, bijection):
-        """The posterior that a warm start continues, before `bijection`; None without one."""
+        """The posterior to go on from in a warm start, in the target's coordinates, or None."""
         previous = getattr(self, "posterior_", None) if self.warm_start else None
         if previous is None:
             return None
@@ -171,7 +171,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
         self.__dict__.update(attributes, _kept=list(attributes))
 
     def _attributes(self, bijection, names, fitted, posterior):
-        """``fitted``, and the attributes that follow from a posterior before `bijection`."""
+        """``fitted``, and what follows from a posterior in the target's coordinates."""
         if bijection is not None:
             posterior = posterior._pushed(bijection, names)
         # Chains keep all their draws, which only a warm start needs.

@@ -122,7 +122,7 @@ def narrowest_interval(values, weights, mass):
         order = np.argsort(column, kind="stable")
         ordered, share = column[order], weights[order]
         middle = np.cumsum(share) - 0.5 * share
-        # The width is linear between these places, where one of the ends meets a point.
+        # Between two of these starts no end passes a point, so that the width is linear there.
         start = np.concatenate([middle, middle - mass])
         start = start[(start >= middle[0] - _ROUNDING) & (start + mass <= middle[-1] + _ROUNDING)]
         start = start if len(start) else middle[:1]
@@ -133,9 +133,9 @@ def narrowest_interval(values, weights, mass):
 
 
 def systematic(weights, n, rng=None):
-    """Numbers of ``n`` components, each as often as its weight says, to within one.
+    """Indices of ``n`` components, each as often as its weight says, to within one.
 
-    Without ``rng`` the choice is never random: from the middle of equal shares.
+    Without ``rng`` the choice is not random: the middles of ``n`` equal shares are taken.
     """
     first = 0.5 if rng is None else rng.random()
     total = np.cumsum(weights)
@@ -144,7 +144,7 @@ def systematic(weights, n, rng=None):
 
 
 def representatives(weights):
-    """Numbers of some components of a mixture that stand for all, in equal shares."""
+    """Indices of a few components that stand for all of a mixture, with equal weights."""
     return systematic(weights, min(len(weights), _FEW))
 
 

@@ -465,7 +465,7 @@ class ParticlePosterior:
         )
 
     def _pulled(self, bijection: Bijection) -> "ParticlePosterior":
-        """The same particles and log densities before ``bijection``; the inverse of `_pushed`."""
+        """The same particles and log densities, taken back by ``bijection``; undoes `_pushed`."""
         particles = bijection.inverse(self.particles)
         log_densities = self.log_densities
         if log_densities is not None:

@@ -41,9 +41,9 @@ _HYPERPRIOR = ("mu_variance", "phi_a", "phi_b", "sigma2_shape", "sigma2_scale")
 # Standard normal nodes and their probabilities: exact for polynomials up to degree 15.
 _NODES, _SHARES = np.polynomial.hermite_e.hermegauss(8)
 _SHARES = _SHARES / _SHARES.sum()
-_MOST_STILL = 0.1
-_FEW = 1000
-_FILTER_PATHS = 100
+_MOST_STILL = 0.1  # share of returns of 0, above which they are not those of this model
+_FEW = 1000  # particles that predictions take
+_FILTER_PATHS = 100  # of a particle filter, for each particle
 _MIN_ESS = 20  # of the posterior's particles, given the returns that `log_predictive` has passed
 
 

@@ -56,8 +56,7 @@ class Dictionary(NamedTuple):
     ``counts`` holds the number of points, of samples in the current group, of finished groups, of
     points that ever entered, and of replacements since the row sums were last recomputed.
     ``best_numbers`` holds the candidate's objective, k0(x, x) and b(x), ``identities`` the points'
-    b(u), ``scratch`` has room for what a
-    row of the Stein matrix needs.
+    b(u), ``scratch`` has room for what a row of the Stein matrix needs.
     """
 
     points: np.ndarray

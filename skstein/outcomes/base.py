@@ -130,7 +130,7 @@ class Outcome:
         raise NotImplementedError(f"{type(self).__name__} does not define curvature().")
 
     def terms(self, eta, y, weights, value, score):
-        """Weighted log density, summed over rows, and weighted residuals; None for what is not.
+        """Weighted log density, summed over rows, and weighted residuals; None where not asked for.
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ _FAINT = 1e-290  # sums of probabilities below it lose digits to subnormal numbe
 
 
 def log_phi_and_ratio(s, value=True, ratio=True):
-    """``log Phi(s)`` and ``phi(s) / Phi(s)``, stable in both tails; None for what is not wanted.
+    """``log Phi(s)`` and ``phi(s) / Phi(s)``, stable in both tails; None where not asked for.
 
     Both follow from one evaluation of the scaled complementary error function,
     ``Phi(s) = erfcx(-s / sqrt 2) exp(-s^2 / 2) / 2``.

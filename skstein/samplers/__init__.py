@@ -1,4 +1,4 @@
-"""Markov chains that feed KSD thinning: batched over chains, in white or nearly white coordinates.
+"""Markov chains, many at a time: what `MCMC` draws and KSD thinning thins.
 
 A sampler has ``warm_up(target, n_iterations, theta, rng) -> chains`` and
 ``draw(target, n_draws, chains) -> (chains, draws, scores, acceptance)``. It holds parameters only;

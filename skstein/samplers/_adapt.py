@@ -12,9 +12,8 @@ the geometric mean of the states' covariance and the inverse of the scores'. For
 ``scores = -precision (states - mean)`` whatever the states are, so that S is exact from little more
 than ``dim`` of them, however dependent; the states' covariance alone is poor after ten times as
 many. The same divergence is least about ``mean(states) + S mean(scores)``. What differs from the
-paper: in more than 200 coordinates S is diagonal instead of low-rank
-plus diagonal, and both covariances are shrunk alike, towards the identity in the coordinates of the
-metric before.
+paper: in more than 200 coordinates S is diagonal instead of low-rank plus diagonal, and both
+covariances are shrunk alike, towards the identity in the coordinates of the metric before.
 """
 
 import math

@@ -53,12 +53,15 @@ class Target:
     """Base class of log densities.
 
     A subclass sets ``dim`` and writes ``log_likelihood`` and ``log_prior`` (or ``log_density``),
-    and whatever of the optional parts it can: ``score``, ``hessian``, ``conditional``
-    (and ``scanned``, the target about the mode of that, and ``straightened``, coordinates in which
-    that is standard normal), ``coordinates`` (a bijection to work in, with the `Laplace`
-    approximation in the coordinates before it), ``sample_prior``, ``pointwise_log_likelihood``,
-    ``of_rows`` (a function of rows, taken to where they are), ``take``. Engines start from a
-    standard normal where there is no ``start``. What an engine asks for is in
+    and those of the optional parts that it can offer:
+
+    - ``score``, ``hessian``, ``sample_prior``, ``pointwise_log_likelihood``, ``take``;
+    - ``conditional``, a target whose mode is found more easily; with it ``scanned``, the target
+      about that mode, and ``straightened``, coordinates in which it is standard normal;
+    - ``coordinates``, a bijection to work in, with a `Laplace` approximation of what it maps from;
+    - ``of_rows``, which applies a function of rows where the rows are.
+
+    Engines start from a standard normal where there is no ``start``. What an engine asks for is in
     `skstein.protocols.WorkingTarget`.
 
     Attributes

@@ -40,7 +40,7 @@ class Block:
     given : ndarray of int, shape (r,), or None
         The coordinates that the mean depends on.
     origin : ndarray of shape (r,)
-        Where ``moment`` is the whole of it.
+        kappa_0, the values of those coordinates at which C adds nothing.
     across : ndarray or sparse array of shape (n_groups * q, r)
         C.
     """

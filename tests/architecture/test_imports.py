@@ -157,6 +157,7 @@ ROWS = {
         "skstein._random",
         "skstein.targets.transformed_regression",
         "skstein.targets.minibatch",
+        "skstein.targets.surrogate",
     ),
     "skstein.inference.staged": (
         *ENGINE,

@@ -10,11 +10,11 @@ from scipy.stats import kstest, norm, t
 from sklearn.exceptions import ConvergenceWarning
 
 from densities import standard_normal, student_t
-from skstein import LogDensity, infer
+from skstein import BayesianLinearRegression, LogDensity, infer
 from skstein.inference import MCMC, PMFVB, KSDThinnedMCMC
 from skstein.inference._zero_variance import monte_carlo_errors, zero_variance_moments
 from skstein.metrics import ksd
-from skstein.priors import Normal
+from skstein.priors import Horseshoe, Normal
 from skstein.samplers import HMC, MALA, RWM, SGLD
 from skstein.targets import ControlVariate, LogisticTarget, laplace_approximation
 from skstein.targets.base import NotANumber
@@ -121,6 +121,14 @@ def test_minibatches_beside_a_wall_are_refused(rng):
     target = LogisticTarget(X, y.astype(float), prior=Normal(10.0))
     with pytest.raises(ValueError, match=r"one-sided, as in x1: .* use surrogate"):
         infer(target, MCMC(sampler="sgld", batch_size=100), random_state=0)
+
+
+def test_beside_a_wall_a_surrogate_is_advised_only_where_there_is_one(rng):
+    X = rng.normal(size=(500, 3))
+    y = X[:, 0] + rng.normal(size=500)
+    model = BayesianLinearRegression(MCMC(sampler="sgld", batch_size=100), prior=Horseshoe())
+    with pytest.raises(ValueError, match='use all rows with sampler="hmc"'):
+        model.fit(X, y)
 
 
 def two_modes(distance):
