@@ -13,7 +13,7 @@ from skstein import LogDensity
 from skstein.diagnostics import ess, split_rhat
 from skstein.samplers import HMC, MALA, MAMS, RWM, SAMPLERS, SGLD, Chains
 from skstein.samplers._adapt import Metric
-from skstein.targets import ControlVariate, LogisticTarget, Target, Whitened
+from skstein.targets import Affine, ControlVariate, LogisticTarget, Target, Transformed
 
 METROPOLIS = [HMC(), MALA(), MAMS(), RWM()]
 every_metropolis = pytest.mark.parametrize("sampler", METROPOLIS, ids=lambda s: type(s).__name__)
@@ -230,7 +230,7 @@ def test_a_metric_is_a_change_of_coordinates(sampler, seed):
     target = banana()
     scale = FACTOR / FACTOR.max(axis=1)[:, None]
     z = draws_of_banana(np.random.default_rng(seed), 6)
-    white = Whitened(target, np.zeros(3), scale)
+    white = Transformed(target, Affine(np.zeros(3), scale))
     inside = chains_at(white, z, 0.4, np.random.default_rng(seed))
     outside = chains_at(target, z @ scale.T, 0.4, np.random.default_rng(seed), scale)
     for _ in range(5):

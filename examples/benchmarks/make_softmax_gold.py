@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from skstein.diagnostics import ess, split_rhat
 from skstein.priors import Normal
 from skstein.samplers import HMC
-from skstein.targets import SoftmaxTarget, Whitened, laplace_approximation
+from skstein.targets import SoftmaxTarget, Transformed, laplace_approximation
 
 FOLDER = Path(__file__).parents[2] / "tests" / "data"
 PRIOR_SD = 1.0
@@ -45,7 +45,7 @@ def sample(target, n_chains, n_draws, n_warmup, seed):
     """Draws and scores in the target's own coordinates, each of shape (chains, draws, dim)."""
     rng = np.random.default_rng(seed)
     frame = laplace_approximation(target).bijection
-    white = Whitened(target, frame.offset, frame.matrix)
+    white = Transformed(target, frame)
     start = rng.standard_normal((n_chains, target.dim))
     sampler = HMC()
     chains = sampler.warm_up(white, n_warmup, start, rng)

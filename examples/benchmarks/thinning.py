@@ -33,7 +33,7 @@ from skstein import ParticlePosterior
 from skstein.posterior import weighted_quantile
 from skstein.priors import Normal
 from skstein.samplers import HMC
-from skstein.targets import Whitened, laplace_approximation
+from skstein.targets import Transformed, laplace_approximation
 from skstein.thinning import (
     OnlineKSDThinner,
     backward_thin,
@@ -55,7 +55,7 @@ def draw(name, gold, seed):
     )
     start = time.process_time()
     frame = laplace_approximation(target).bijection
-    white = Whitened(target, frame.offset, frame.matrix)
+    white = Transformed(target, frame)
     rng, sampler = np.random.default_rng(seed), HMC()
     chains = sampler.warm_up(white, N_WARMUP, rng.standard_normal((N_CHAINS, target.dim)), rng)
     _, z, scores, _ = sampler.draw(white, N_DRAWS, chains)

@@ -37,7 +37,7 @@ from skstein import LogDensity, check_target
 from skstein.diagnostics import ess, split_rhat
 from skstein.metrics import ksd
 from skstein.samplers import MALA, RWM
-from skstein.targets import Whitened
+from skstein.targets import Affine, Transformed
 from skstein.thinning import OnlineKSDThinner
 
 N_TIMES, STEPS_BETWEEN, NOISE = 40, 16, 0.1
@@ -127,7 +127,7 @@ check_target(target, truth + 0.05 * rng.standard_normal((4, 4)))
 
 pilot = RWM(thinning=1).warm_up(target, 2000, np.log(rng.gamma(2.0, size=(4, 4))), rng)
 centre = pilot.theta.mean(axis=0)
-white = Whitened(target, centre, pilot.metric.scale)
+white = Transformed(target, Affine(centre, pilot.metric.scale))
 print("scales:", np.linalg.norm(pilot.metric.scale, axis=1).round(3))
 
 streams = {}

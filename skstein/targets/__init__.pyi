@@ -24,7 +24,6 @@ from .mlp import MLPTarget as MLPTarget
 from .network import Network as Network
 from .newton import Laplace as Laplace
 from .newton import laplace_approximation as laplace_approximation
-from .one_sided import OneSided as OneSided
 from .one_sided import line_shifts as line_shifts
 from .sharded import over_shards as over_shards
 from .sign_constraints import HalfLineMap as HalfLineMap
@@ -34,4 +33,3 @@ from .smoothed_path import SmoothedTarget as SmoothedTarget
 from .stochastic_volatility import StochasticVolatilityTarget as StochasticVolatilityTarget
 from .surrogate import Surrogate as Surrogate
 from .transformed import Transformed as Transformed
-from .transformed import Whitened as Whitened

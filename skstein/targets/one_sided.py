@@ -179,8 +179,8 @@ def one_sided_bijection(target, laplace, selected, surrogate, turned):
     laplace : Laplace
     selected : ndarray of int
         The one-sided coordinates, in the order in which they matter.
-    surrogate : Target or None
-        What the Laplace approximation is of, where that is not the target itself.
+    surrogate : Target
+        What the Laplace approximation is of.
     turned : bool
         Whether the other axes are turned along the walls; otherwise C is 0.
 
@@ -220,27 +220,6 @@ def one_sided_bijection(target, laplace, selected, surrogate, turned):
     centre = np.zeros(target.dim)
     centre[selected] = mode[selected]
     affine = Affine(mode - matrix @ centre, matrix, np.linalg.inv(matrix))
-    straight = Transformed(target if surrogate is None else surrogate, Chain(affine, bend))
+    straight = Transformed(surrogate, Chain(affine, bend))
     redone = laplace_approximation(straight, np.zeros(target.dim))
     return Chain(affine, Chain(bend, redone.bijection))
-
-
-class OneSided(Transformed):
-    """The target in coordinates that straighten its one-sided coordinates.
-
-    Parameters
-    ----------
-    target : Target
-        With a score and a Hessian.
-    laplace : Laplace
-        Its Laplace approximation.
-    selected : ndarray of int
-        The one-sided coordinates, as found from ``line_shifts``, in the order in which they matter.
-    surrogate : Target, default=None
-        What the Laplace approximation is of, where that is not the target itself.
-    turned : bool, default=True
-        Whether the other axes run along its walls.
-    """
-
-    def __init__(self, target, laplace, selected, surrogate=None, turned=True):
-        super().__init__(target, one_sided_bijection(target, laplace, selected, surrogate, turned))

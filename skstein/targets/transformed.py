@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..protocols import Bijection
-from .bijections import Affine, placed
+from .bijections import placed
 from .factors import ConjugateFactor
 from .wrapper import Wrapper
 
@@ -108,18 +108,3 @@ class _Pulled:
 
     def entropy(self):
         return self._distribution.entropy() - self._transformed.bijection.log_det_of(self._indices)
-
-
-class Whitened(Transformed):
-    """``theta = location + scale_tril z``: the target in coordinates whitened by a Gaussian.
-
-    Parameters
-    ----------
-    target : Target
-    location : ndarray of shape (dim,)
-    scale_tril : ndarray of shape (dim, dim)
-        Lower Cholesky factor of the Gaussian's covariance.
-    """
-
-    def __init__(self, target, location, scale_tril):
-        super().__init__(target, Affine(location, scale_tril))

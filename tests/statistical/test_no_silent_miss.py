@@ -20,7 +20,8 @@ from skstein.diagnostics import ess, split_rhat
 from skstein.inference import ENGINES, LaplaceDraws
 from skstein.priors import HalfStudentT, Normal
 from skstein.samplers import HMC
-from skstein.targets import LinearTarget, LogisticTarget, OneSided, laplace_approximation
+from skstein.targets import LinearTarget, LogisticTarget, Transformed, laplace_approximation
+from skstein.targets.one_sided import one_sided_bijection
 from small import crossed
 
 MISS = 0.2  # posterior standard deviations, root mean square over coordinates
@@ -45,7 +46,8 @@ def make_problem(seed, n, n_regular, sizes, prior_sd):
     target = LogisticTarget(X, y, prior=prior, intercept_prior=prior)
 
     rare = np.arange(1 + n_regular, target.dim)
-    in_map = OneSided(target, laplace_approximation(target), rare)
+    laplace = laplace_approximation(target)
+    in_map = Transformed(target, one_sided_bijection(target, laplace, rare, target, turned=True))
     sampler = HMC()
     chains = sampler.warm_up(in_map, 100, in_map.sample_start(rng, 32), rng)
     _, draws, _, _ = sampler.draw(in_map, 800, chains)
