@@ -75,10 +75,10 @@ def outputs(weights, X, sizes, activation):
     networks = max(1, _TOGETHER // (min(rows, len(X)) * max(sizes[1:])))
     for first in range(0, len(weights), networks):
         some = slice(first, first + networks)
-        layers = _layers(weights[some], sizes)
+        layers = layers_of(weights[some], sizes)
         for start in range(0, len(X), rows):
             block = slice(start, start + rows)
-            result[some, block] = _forward(layers, X[block], activation)[-1]
+            result[some, block] = forward(layers, X[block], activation)[-1]
     return result
 
 
@@ -101,7 +101,7 @@ def bounded(output, log_size):
     return log_size + end * bent, 1.0 - bent**2
 
 
-def _layers(weights, sizes):
+def layers_of(weights, sizes):
     """(matrices (..., inputs, outputs), biases (..., 1, outputs)) of the layers of networks."""
     layers, first = [], 0
     for layer, (a, b) in enumerate(pairwise(sizes)):
@@ -116,7 +116,7 @@ def _layers(weights, sizes):
     return layers
 
 
-def _forward(layers, x, activation):
+def forward(layers, x, activation):
     """Inputs of every layer, and the outputs."""
     values = [x]
     for matrix, bias in layers:
@@ -291,8 +291,8 @@ def gauss_newton(weights, data, rows, network, precision, rng, largest=0):
     X, Y, row_weights = data
     sizes, activation, likelihood, *scaled = network
     weights, extra = np.split(aligned(weights, X.dtype), [n_weights(sizes)])
-    layers, blocks = _layers(weights, sizes), []
-    *inputs, result = _forward(layers, X[rows], activation)
+    layers, blocks = layers_of(weights, sizes), []
+    *inputs, result = forward(layers, X[rows], activation)
     slopes = _expected_slopes(result, likelihood, Y.shape[1], *scaled, extra, precision, rng)  # type: ignore[call-arg]
     slopes = (slopes * np.sqrt(row_weights[rows])[:, None]).astype(X.dtype)
     for layer in range(len(layers) - 1, -1, -1):

@@ -75,7 +75,9 @@ class Network:
         """
         inputs = X.astype(self.dtype)
         slopes: Any = None
-        both = (self._layers_of(part.astype(self.dtype)) for part in (theta, directions))
+        both = (
+            _jit.mlp.layers_of(part.astype(self.dtype), self.sizes) for part in (theta, directions)
+        )
         layers, activation = zip(*both, strict=True), _jit.mlp.ACTIVATIONS[self.activation]
         for layer, ((weights, bias), (way, way_of_bias)) in enumerate(layers):
             moved = inputs @ way + way_of_bias
@@ -88,11 +90,9 @@ class Network:
 
     def jacobian(self, theta, X, output):
         """Derivatives of one output by the weights of one network, of shape (n, n_weights)."""
-        inputs, layers = [X.astype(float)], self._layers_of(theta[None].astype(float))
+        layers = _jit.mlp.layers_of(theta.astype(float), self.sizes)
         activation = _jit.mlp.ACTIVATIONS[self.activation]
-        for weights, bias in layers[:-1]:
-            inputs.append(inputs[-1] @ weights[0] + bias[0])
-            _jit.mlp.activate(inputs[-1], activation)
+        *inputs, _ = _jit.mlp.forward(layers, X.astype(float), activation)
         jacobian, slopes = np.empty((len(X), self.n_weights)), np.zeros((len(X), self.sizes[-1]))
         slopes[:, output] = 1.0
         for layer in range(len(layers) - 1, -1, -1):
@@ -105,22 +105,9 @@ class Network:
             np.multiply(rows[:, :, None], columns[:, None, :], out=products)
             jacobian[:, end : end + fan_out] = slopes
             if layer > 0:
-                slopes = slopes @ layers[layer][0][0].T
+                slopes = slopes @ layers[layer][0].T
                 slopes *= _jit.mlp.steepness(inputs[layer], activation)
         return jacobian
-
-    def _layers_of(self, theta):
-        """(weights (m, fan_in, fan_out), biases (m, 1, fan_out)) of every layer."""
-        layers = []
-        for first, fan_in, fan_out in self.layers:
-            end = first + fan_in * fan_out
-            weights = theta[:, first:end]
-            if len(layers) == len(self.sizes) - 2:
-                weights = weights.reshape(-1, fan_out, fan_in).swapaxes(1, 2)
-            else:
-                weights = weights.reshape(-1, fan_in, fan_out)
-            layers.append((weights, theta[:, None, end : end + fan_out]))
-        return layers
 
     def heads(self, outcome, theta, outputs):
         """Heads of a numeric outcome, each with the axis of several outcomes behind.
