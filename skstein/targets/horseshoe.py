@@ -24,7 +24,7 @@ follow every move of the scales. Its prior is the integral over its local scale.
 """
 
 import copy
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -161,9 +161,9 @@ class HorseshoeMap:
         z[:, self.coef] = np.copysign(np.exp(0.5 * (low + high)), theta[:, self.coef])
         return z
 
-    def pull(self, z, score, at=None):
+    def pull(self, score, at):
         """The transposed Jacobian times scores at ``forward(z)``; ``at`` is what `parts` gives."""
-        (_, by_w, by_tau, by_c, *_), slope, _ = self.parts(z) if at is None else at
+        (_, by_w, by_tau, by_c, *_), slope, _ = at
         own, pulled = score[:, self.coef], score.copy()
         pulled[:, self.coef] = own * by_w
         along = score[:, -2] + np.einsum("ij,ij->i", own, by_tau)
@@ -190,7 +190,7 @@ class HorseshoeMap:
 
     def pull_score(self, z, score):
         at = self.parts(z)
-        return self.pull(z, score, at) + self._log_det_score(z, at)
+        return self.pull(score, at) + self._log_det_score(z, at)
 
     def push_score(self, z, score):
         at = self.parts(z)
@@ -359,18 +359,17 @@ class HorseshoeTarget(Wrapper):
     def log_prior(self, z):
         return self.target.log_prior(z[:, : self._inner]) + self._added(z)
 
-    def log_density_and_score(self, z):
+    def _placed(self, z):
         at, theta = self.map.parts(z), z[:, : self._inner].copy()
         theta[:, self.map.coef] = at[0][0]
-        value, score = self.target.log_density_and_score(theta)
-        return value + self._added(z), self._pulled(z, score, at)
+        return theta, partial(self._added, z), partial(self._pull, z, at)
 
-    def _pulled(self, z, score, at=None):
+    def _pull(self, z, at, score):
         """The score in z, from that of the regression without the prior of the coefficients."""
         _, by_strong, by_tau, by_c = self._of_strong(z)
         score = np.column_stack([score, by_tau, by_c])
         score[:, self._strong] += by_strong
-        score = self.map.pull(z, score, at)
+        score = self.map.pull(score, at)
         score[:, self._normal] -= z[:, self._normal]
         score[:, -1:] += 2.0 * self._slab.score(2.0 * z[:, -1:])
         return score

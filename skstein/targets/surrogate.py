@@ -113,16 +113,9 @@ class Surrogate(Wrapper):
     def log_likelihood(self, theta, rows=None):
         return self.target.log_likelihood(theta) + self._rest(theta)[0]
 
-    def log_density(self, theta):
-        return self.target.log_density(theta) + self._rest(theta)[0]
-
-    def score(self, theta, rows=None):
-        return self.target.score(theta) + self._rest(theta)[1]
-
-    def log_density_and_score(self, theta):
-        value, score = self.target.log_density_and_score(theta)
+    def _placed(self, theta):
         more, slope = self._rest(theta)
-        return value + more, score + slope
+        return theta, lambda: more, lambda score: score + slope
 
     def hessian(self, theta):
         """Negative Hessian of the log density, (dim, dim)."""

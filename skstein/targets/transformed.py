@@ -64,18 +64,8 @@ class Transformed(Wrapper):
     def log_prior(self, z):
         return super().log_prior(z) + self._log_det(z)
 
-    def log_density(self, z):
-        theta, log_det, _ = placed(self.bijection, z)
-        return self.target.log_density(theta) + log_det()
-
-    def score(self, z, rows=None):
-        theta, _, pull = placed(self.bijection, z)
-        return pull(self.target.score(theta, rows))
-
-    def log_density_and_score(self, z):
-        theta, log_det, pull = placed(self.bijection, z)
-        value, score = self.target.log_density_and_score(theta)
-        return value + log_det(), pull(score)
+    def _placed(self, z):
+        return placed(self.bijection, z)
 
     def hessian(self, z):
         theta = self.forward(z[None])

@@ -1,5 +1,6 @@
 """A target around another one: what passes through, said once."""
 
+from functools import partial
 from typing import Any
 
 from .base import Target, supports
@@ -24,15 +25,22 @@ class Inside(Target):
         """The score here, from that of the target inside at ``forward(z)``."""
         return score
 
+    def _placed(self, z):
+        """``forward(z)``, and functions of nothing and of a score for `_added` and `_pulled`."""
+        return self.forward(z), partial(self._added, z), partial(self._pulled, z)
+
     def log_density(self, z):
-        return self.target.log_density(self.forward(z)) + self._added(z)
+        theta, added, _ = self._placed(z)
+        return self.target.log_density(theta) + added()
 
     def score(self, z, rows=None):
-        return self._pulled(z, self.target.score(self.forward(z), rows))
+        theta, _, pull = self._placed(z)
+        return pull(self.target.score(theta, rows))
 
     def log_density_and_score(self, z):
-        value, score = self.target.log_density_and_score(self.forward(z))
-        return value + self._added(z), self._pulled(z, score)
+        theta, added, pull = self._placed(z)
+        value, score = self.target.log_density_and_score(theta)
+        return value + added(), pull(score)
 
 
 class Wrapper(Inside):
