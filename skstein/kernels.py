@@ -57,10 +57,6 @@ class Kernel(BaseEstimator, metaclass=ABCMeta):
         """``k(x_i, y_j)``, of shape (n, m)."""
 
     @abstractmethod
-    def diagonal(self, x):
-        """``k(x_i, x_i)``, of shape (n,)."""
-
-    @abstractmethod
     def drift(self, x, points, scores, weights=None, outside=None):
         """``sum_l w_l [k(y_l, x) s_l + grad_{y_l} k(y_l, x)]``, of shape (n, d); w_l is 1/m unless
         given. With the `Outside` of a block of coordinates, the arrays hold that block alone."""
@@ -92,9 +88,6 @@ class _Radial(Kernel):
 
     def matrix(self, x, y):
         return self._profile(_squared_distances(*_centred(x, y)), x.shape[1])[0]
-
-    def diagonal(self, x):
-        return np.ones(len(x))
 
     def drift(self, x, points, scores, weights=None, outside=None):
         squares, dim = _squared_distances(*_centred(x, points)), x.shape[1]
@@ -269,9 +262,6 @@ class Linear(Kernel):
     def matrix(self, x, y):
         return self._factor(x.shape[1]) * (1.0 + x @ y.T)
 
-    def diagonal(self, x):
-        return self._factor(x.shape[1]) * (1.0 + np.vecdot(x, x))
-
     def drift(self, x, points, scores, weights=None, outside=None):
         w, products, dim = _weights(weights, len(points)), 1.0 + x @ points.T, x.shape[1]
         if outside is not None:
@@ -279,7 +269,8 @@ class Linear(Kernel):
         return self._factor(dim) * ((products * w) @ scores + w.sum() * x)
 
     def self_term(self, x, scores):
-        return self.diagonal(x)[:, None] * scores + self._factor(x.shape[1]) * x
+        factor = self._factor(x.shape[1])
+        return (factor * (1.0 + np.vecdot(x, x)))[:, None] * scores + factor * x
 
     def stein_matrix(self, x, sx, y=None, sy=None):
         y, sy = (x, sx) if y is None else (y, sy)
@@ -317,9 +308,6 @@ class Sum(Kernel):
 
     def matrix(self, x, y):
         return self.k1.matrix(x, y) + self.k2.matrix(x, y)
-
-    def diagonal(self, x):
-        return self.k1.diagonal(x) + self.k2.diagonal(x)
 
     def drift(self, x, points, scores, weights=None, outside=None):
         if not self._is_rbf_plus_linear:
