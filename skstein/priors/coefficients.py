@@ -223,21 +223,18 @@ class StudentT(Prior):
     def score(self, coef):
         """Gradient of the log density at each row of ``coef`` (m, p), shape (m, p)."""
         coef = self._deviation(coef)
-        return -coef * self._precision(coef**2)
-
-    def _precision(self, square):
-        scale = _each(self.scale, square.shape[-1])
-        return (self.df + 1) / (self.df * scale**2 + square)
+        return -coef * self.expected_precision(coef**2)
 
     def precision(self, coef):
         """Negative Hessian of the log density at ``coef`` (p,), shape (p, p)."""
         coef = self._deviation(coef)
-        precision = self._precision(coef**2)
+        precision = self.expected_precision(coef**2)
         return np.diag(precision - 2 * (precision * coef) ** 2 / (self.df + 1))
 
     def expected_precision(self, second_moment):
         """Precision of the normals mixed, given ``E[(coef - loc)**2]``, shape (p,)."""
-        return self._precision(second_moment)
+        scale = _each(self.scale, second_moment.shape[-1])
+        return (self.df + 1) / (self.df * scale**2 + second_moment)
 
     def sample(self, rng, m, p):
         """Draw ``m`` coefficient vectors of length ``p``, shape (m, p)."""
