@@ -316,7 +316,7 @@ class Sum(Kernel):
         dim, w = x.shape[1] if outside is None else outside.dim, _weights(weights, len(points))
         h2, factor = self.k1._h2(dim), self.k2._factor(dim)
         if len(x) <= _FEW:
-            return _jit.stein.rbf_linear_drift(x, points, scores, w, h2, factor, outside)
+            return _jit.stein.rbf_linear_drift(points, scores, w, h2, factor, outside)(x)
         # Both kernels from one product of x and points, and one with the scores.
         center = points.mean(axis=0)
         near, far = x - center, points - center
@@ -342,7 +342,7 @@ class Sum(Kernel):
         if not self._is_rbf_plus_linear:
             return many
         scales = self.k1._h2(points.shape[1]), self.k2._factor(points.shape[1])
-        few = _jit.stein.drift_of(points, scores, weights, *scales)
+        few = _jit.stein.rbf_linear_drift(points, scores, weights, *scales)
         return lambda x: few(x) if len(x) <= _FEW else many(x)
 
     @property

@@ -155,9 +155,9 @@ def test_compiled_drift_has_one_signature(rng):
     weights = np.full(5, 0.2)
     expected = (RBF() + Linear()).fixed(x).drift(x, points, scores, weights)
     strided = np.asfortranarray(points)
-    for kinds in ((x, points), (frozen(x), points), (x[::1], strided), (x.tolist(), points)):
-        drift = rbf_linear_drift(*kinds, scores, weights, 2, 2.0 / 3.0)
-        assert_allclose(drift, expected, rtol=1e-12)
+    for at, near in ((x, points), (frozen(x), points), (x[::1], strided), (x.tolist(), points)):
+        drift = rbf_linear_drift(near, scores, weights, 2, 2.0 / 3.0)
+        assert_allclose(drift(at), expected, rtol=1e-12)
     (routine,) = [d for d in DISPATCHERS if d.__name__ == "_rbf_linear_drift"]
     assert len(routine.signatures) == 1
 

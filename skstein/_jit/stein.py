@@ -12,14 +12,13 @@ import numpy as np
 from ._compile import REORDERED, compiled, frozen
 
 
-def rbf_linear_drift(x, points, scores, weights, h2, factor, outside=None):
-    """Sum over l of ``w_l [k(y_l, x) s_l + grad_{y_l} k(y_l, x)]``.
+def rbf_linear_drift(points, scores, weights, h2, factor, outside=None):
+    """As a function of x: sum over l of ``w_l [k(y_l, x) s_l + grad_{y_l} k(y_l, x)]``.
 
     The kernel is ``k(y, x) = exp(-|x - y|^2 / (2 h2)) + factor (1 + x.y)``.
 
     Parameters
     ----------
-    x : array of shape (n, d)
     points, scores : arrays of shape (m, d)
     weights : array of shape (m,)
     h2, factor : float
@@ -29,20 +28,17 @@ def rbf_linear_drift(x, points, scores, weights, h2, factor, outside=None):
 
     Returns
     -------
-    drift : array of shape (n, d)
+    drift : callable
+        From ``x`` to the drift there, both of shape (n, d).
 
     Examples
     --------
     >>> import numpy as np
     >>> from skstein._jit.stein import rbf_linear_drift
-    >>> rbf_linear_drift(np.zeros((1, 2)), np.zeros((1, 2)), np.ones((1, 2)), np.ones(1), 2.0, 1.0)
+    >>> drift = rbf_linear_drift(np.zeros((1, 2)), np.ones((1, 2)), np.ones(1), 2.0, 1.0)
+    >>> drift(np.zeros((1, 2)))
     array([[2., 2.]])
     """
-    return drift_of(points, scores, weights, h2, factor, outside)(x)
-
-
-def drift_of(points, scores, weights, h2, factor, outside=None):
-    """`rbf_linear_drift` as a function of x, for many calls."""
     squares, products = 2 * [np.zeros((1, len(points)))] if outside is None else outside[:2]
     arrays = tuple(map(frozen, (points, scores, weights, squares, products)))
     h2, factor = float(h2), float(factor)
