@@ -1,5 +1,7 @@
 """A user's own log density as a target."""
 
+from typing import Any
+
 import numpy as np
 
 from .base import NotANumber, Target, as_names
@@ -63,6 +65,8 @@ class LogDensity(Target):
     """
 
     modes_unknown = True
+    names: Any = ()
+    initial: Any = None
 
     def __init__(
         self,
@@ -91,20 +95,12 @@ class LogDensity(Target):
                 setattr(self, name, None)
             elif not callable(function):
                 raise TypeError(f"{name} must be a function of theta, got {function!r}.")
-        self._initial = np.zeros(dim) if initial is None else _real(np.array(initial), "initial")
-        if self._initial.shape != (dim,):
-            raise ValueError(f"initial must have shape ({dim},), got {self._initial.shape}.")
-        if not np.isfinite(self._initial).all():
-            raise ValueError(f"initial must be finite, got {self._initial}.")
-        self._names = super().names if names is None else as_names(names, self.dim)
-
-    @property
-    def names(self):
-        return self._names
-
-    @property
-    def initial(self):
-        return self._initial
+        self.initial = np.zeros(dim) if initial is None else _real(np.array(initial), "initial")
+        if self.initial.shape != (dim,):
+            raise ValueError(f"initial must have shape ({dim},), got {self.initial.shape}.")
+        if not np.isfinite(self.initial).all():
+            raise ValueError(f"initial must be finite, got {self.initial}.")
+        self.names = super().names if names is None else as_names(names, self.dim)
 
     def _call(self, name, shape, *args):
         # Copies: a function may work in place, and give the same array whenever it is called.
