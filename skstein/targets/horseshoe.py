@@ -38,7 +38,7 @@ from .joint_prior import Flat
 from .log_density import LogDensity
 from .newton import gaussian_bijection, laplace_approximation
 from .subspace import Slice
-from .wrapper import Wrapper
+from .wrapper import Inside, Wrapper
 
 _ROUND = 0.02  # below which w does not tell the logarithmic spike at 0
 _W_MOST = 8.0
@@ -217,6 +217,7 @@ class HorseshoeTarget(Wrapper):
     """
 
     symmetric_prior = True
+    factors = Inside.factors
 
     def __init__(self, regression, prior):
         flat = copy.copy(regression)
@@ -252,10 +253,6 @@ class HorseshoeTarget(Wrapper):
     @property
     def names(self):
         return (*self.target.names, "log_global_scale", "log_slab_scale")
-
-    @property
-    def factors(self):
-        return (np.arange(self.dim),)
 
     @property
     def initial(self):

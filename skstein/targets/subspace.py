@@ -1,5 +1,7 @@
 """A target on a few directions through its space, or on some of its coordinates."""
 
+from typing import Any
+
 import numpy as np
 
 from .wrapper import Inside, Wrapper
@@ -27,18 +29,13 @@ class Subspace(Wrapper):
     (array([-1.]), array([[-5.]]))
     """
 
+    factors = Inside.factors
+    initial: Any = None
+
     def __init__(self, target, origin, basis, initial=None):
         super().__init__(target)
         self.origin, self.basis, self.dim = origin, basis, len(basis)
-        self._initial = np.zeros(self.dim) if initial is None else initial
-
-    @property
-    def initial(self):
-        return self._initial
-
-    @property
-    def factors(self):
-        return (np.arange(self.dim),)
+        self.initial = np.zeros(self.dim) if initial is None else initial
 
     @property
     def names(self):
