@@ -12,7 +12,7 @@ from .base import Canonical, Outcome, summed, weighted
 
 _SMALL = 1e-3  # below it a probability loses digits as the complement of the other one
 _FACTORS = 8  # of which a product overflows only where predictors are 88 on average
-_UNDERFLOW = 1e-290  # below it an average of probabilities loses digits to subnormal numbers
+FAINT = 1e-290  # averages and sums of probabilities below it lose digits to subnormal numbers
 
 
 class ClassOutcome(Outcome):
@@ -61,7 +61,7 @@ class ClassOutcome(Outcome):
                 second[few] = self.of_two(eta[0][few], 1.0) @ weights
         else:
             proba = self.every(eta) @ weights
-        faint = np.flatnonzero(proba.min(axis=0) < _UNDERFLOW)
+        faint = np.flatnonzero(proba.min(axis=0) < FAINT)
         # Weights sum to 1 up to rounding only, and a probability must not pass 1.
         proba /= proba.sum(axis=0)
         with np.errstate(divide="ignore"):

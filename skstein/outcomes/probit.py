@@ -4,10 +4,9 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, softmax
 
 from .base import summed, weighted
-from .categorical import ClassOutcome
+from .categorical import FAINT, ClassOutcome
 
 _FAR = 3.0  # beyond it log Phi nears 0 and the difference of two logarithms would lose its digits
-_FAINT = 1e-290  # sums of probabilities below it lose digits to subnormal numbers
 
 
 def log_phi_and_ratio(s, value=True, ratio=True):
@@ -89,7 +88,7 @@ class Probit(ClassOutcome):
             return super().every(eta)
         proba = ndtr(eta)
         total = proba.sum(axis=0)
-        faint = total < _FAINT
+        faint = total < FAINT
         proba /= np.where(faint, 1.0, total)
         if faint.any():
             proba[:, faint] = softmax(log_ndtr(np.asarray(eta)[:, faint]), axis=0)
