@@ -263,7 +263,7 @@ class MLPTarget(Target):
         total = float(self.data[2][chosen].sum(dtype=float))
         for i, particle in enumerate(theta):
             weights, log_noise = particle[: self.n_weights], particle[self.n_weights :]
-            precision = np.exp(-log_noise) if self.n_noise else np.ones(self.n_outputs)
+            precision = self._noise_precision(particle)
             losses, gradient = _jit.mlp.loss_and_gradient(
                 weights, self.data, chosen, self._compiled, precision
             )
@@ -646,12 +646,10 @@ class MLPTarget(Target):
         chosen, scale = self._chosen(rows)
         score = -precision * weights
         for i, particle in enumerate(weights):
-            score[i] -= (
-                scale
-                * _jit.mlp.loss_and_gradient(
-                    particle, self.data, chosen, self._compiled, noise_precision
-                )[1]
+            _, gradient = _jit.mlp.loss_and_gradient(
+                particle, self.data, chosen, self._compiled, noise_precision
             )
+            score[i] -= scale * gradient
         return score
 
     def _losses(self, theta, rows):
