@@ -68,22 +68,22 @@ def pull_path(hyper, path, weight, shift, score):
         Derivatives with respect to ``mu``, ``phi`` and ``log tau``, at constant noise.
     by_weight, by_shift : array of shape (m, T)
     """
-    return _derivatives(_pull_path, hyper, path, weight, shift, score)
+    return _derivatives(hyper, path, weight, shift, score, False)
 
 
 def push_path(hyper, path, weight, shift, by_noise):
     """The inverse of `pull_path`: ``score``, and the other three derivatives."""
-    return _derivatives(_push_path, hyper, path, weight, shift, by_noise)
+    return _derivatives(hyper, path, weight, shift, by_noise, True)
 
 
-def _derivatives(routine, hyper, path, weight, shift, known):
-    """The derivatives that ``routine`` finds from the one that is ``known``, of shape (m, T)."""
-    path = frozen(path)
-    found, by_weight, by_shift = np.empty((3, *path.shape))
-    by_hyper = np.empty((len(path), 3))
-    given = frozen(hyper), path, frozen(weight), frozen(shift), frozen(known)
-    routine(*given, found, by_hyper, by_weight, by_shift)
-    return found, by_hyper, by_weight, by_shift
+def _derivatives(hyper, path, weight, shift, known, push):
+    """All derivatives, of which ``known`` are those by the noise, or by the path, (m, T)."""
+    path, by_hyper = frozen(path), np.empty((len(path), 3))
+    score, by_noise = np.array([known, known], dtype=np.float64)
+    by_weight, by_shift = np.empty((2, *path.shape))
+    given = frozen(hyper), path, frozen(weight), frozen(shift)
+    _differentiate(*given, score, by_noise, by_hyper, by_weight, by_shift, push)
+    return score if push else by_noise, by_hyper, by_weight, by_shift
 
 
 @compiled
@@ -133,30 +133,20 @@ def _undraw_path(hyper, path, weight, shift, noise):
 
 
 @compiled
-def _pull_path(hyper, path, weight, shift, score, by_noise, by_hyper, by_weight, by_shift):
+def _differentiate(
+    hyper, path, weight, shift, score, by_noise, by_hyper, by_weight, by_shift, push
+):
+    """Set ``score`` from ``by_noise`` where ``push``, else the other way round; and the rest."""
     m, T = path.shape
     inverse, below, mean = np.empty(T), np.empty(T), np.empty(T)
     for i in range(m):
         _factor(hyper[i], weight[i], shift[i], inverse, below, mean)
         for t in range(T):
-            value = score[i, t]
-            if t > 0:
-                value -= below[t - 1] * by_noise[i, t - 1]
-            by_noise[i, t] = value * inverse[t]
-        given = hyper[i], path[i], by_noise[i], inverse, below, mean
-        _through_factor(*given, by_hyper[i], by_weight[i], by_shift[i])
-
-
-@compiled
-def _push_path(hyper, path, weight, shift, by_noise, score, by_hyper, by_weight, by_shift):
-    m, T = path.shape
-    inverse, below, mean = np.empty(T), np.empty(T), np.empty(T)
-    for i in range(m):
-        _factor(hyper[i], weight[i], shift[i], inverse, below, mean)
-        for t in range(T):
-            score[i, t] = by_noise[i, t] / inverse[t]
-            if t > 0:
-                score[i, t] += below[t - 1] * by_noise[i, t - 1]
+            before = below[t - 1] * by_noise[i, t - 1] if t > 0 else 0.0
+            if push:
+                score[i, t] = by_noise[i, t] / inverse[t] + before
+            else:
+                by_noise[i, t] = (score[i, t] - before) * inverse[t]
         given = hyper[i], path[i], by_noise[i], inverse, below, mean
         _through_factor(*given, by_hyper[i], by_weight[i], by_shift[i])
 
