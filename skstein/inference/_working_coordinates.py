@@ -114,8 +114,7 @@ def _straightened(plain, target, outer, inner, laplace, surrogate, leaning):
     shifts = np.abs(line_shifts(scanned, laplace))
     one_sided = np.flatnonzero(shifts > SHIFT)
     if supports(target, "straightened"):
-        bijection = target.straightened(surrogate) or plain.gaussian
-        return replace(plain, bijection=bijection, one_sided=one_sided)
+        return replace(plain, bijection=target.straightened(surrogate), one_sided=one_sided)
     # A line through the center of a Gaussian that is none at a mode tells little.
     at_mode = outer is not None or not getattr(target, "judged_by_chains", False)
     leaning = leaning and at_mode

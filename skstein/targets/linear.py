@@ -192,11 +192,8 @@ class LinearTarget(RegressionTarget):
 
         Returns
         -------
-        bijection or None
-            None where the Gram matrix is not formed.
+        NoiseMap
         """
-        if self._gram is None:
-            return None
         scale = surrogate._prior_precision_diagonal(np.ones(self.dim)) ** -0.5
         return NoiseMap(
             self.outcome.extra_prior.log_density,
