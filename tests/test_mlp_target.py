@@ -378,7 +378,7 @@ def test_shared_precisions_leave_out_the_lowest_tenth_of_their_prior(rng):
 
 def test_a_precision_that_meets_the_cut_is_drawn_from_what_is_left(rng):
     prior, coef = weight_prior(HierarchicalNormal(shape=2.0, rate=5.0)), np.full(10, 3.6)
-    draws = [prior.draw_precision(coef, rng)[0] for _ in range(2000)]
+    draws = [prior.draw_precision(coef, rng, np.array([len(coef)]))[0] for _ in range(2000)]
     whole = stats.gamma(2.0 + 5.0, scale=1.0 / (5.0 + 0.5 * np.sum(coef**2)))
     least = whole.cdf(stats.gamma(2.0, scale=1.0 / 5.0).ppf(0.1))
     assert 0.1 < least < 0.9

@@ -57,10 +57,10 @@ class WeightPrior:
             return np.broadcast_to(np.square(self.prior.scale) ** -1.0, p)
         return self.expected_precision(np.ones(p))
 
-    def draw_precision(self, coef, rng, sizes=None):
+    def draw_precision(self, coef, rng, sizes):
         """Draw each precision given the weights ``coef`` (p,), shape (p,).
 
-        ``sizes`` are those of groups of weights, one after the other; one group by default.
+        ``sizes`` are those of groups of weights, one after the other.
         """
         if self.prior.precisions == "given":
             return self.expected_precision(np.square(coef))
@@ -105,8 +105,7 @@ class SharedPrecision(WeightPrior):
     def typical_precision(self, p):
         return np.full(p, self._mean(self.prior.shape, self.prior.rate))
 
-    def draw_precision(self, coef, rng, sizes=None):
-        sizes = np.array([len(coef)]) if sizes is None else sizes
+    def draw_precision(self, coef, rng, sizes):
         squares = np.add.reduceat(coef**2, np.cumsum(sizes) - sizes)
         shape, rate = self._conditional(squares, sizes)
         bound, share = self.least * rate, rng.uniform(size=len(sizes))
