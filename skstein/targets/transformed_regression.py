@@ -20,11 +20,9 @@ def transformed_target(target, bijection):
     """The target in other coordinates, as a `TransformedRegression` where that is faster."""
     few = getattr(target, "sums_rows", False) and target.n_rows * target.dim <= _MOST
     parts = _apart(bijection) if few and target.n_outputs == 1 else None
-    return (
-        Transformed(target, bijection)
-        if parts is None
-        else TransformedRegression(target, bijection, *parts)
-    )
+    if parts is None:
+        return Transformed(target, bijection)
+    return TransformedRegression(target, bijection, *parts)
 
 
 def _apart(bijection):
