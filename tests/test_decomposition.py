@@ -611,7 +611,7 @@ def test_no_routine_is_compiled_twice(rng):
     for layout in (X, X.astype(np.float32), np.asfortranarray(X), sparse.csr_matrix(X)):
         model = LatentDirichletAllocation(3, max_iter=1, n_jobs=2, random_state=0).fit(layout)
         pickle.loads(pickle.dumps(model)).partial_fit(layout).score(layout)
-    routines = [jit._assign, jit._redraw, jit._proportions, jit._log_bounds, jit._conditional]
+    routines = [jit._sweep, jit._proportions, jit._log_bounds, jit._conditional]
     assert max(len(routine.signatures) for routine in routines) == 1
 
 

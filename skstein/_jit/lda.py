@@ -73,7 +73,8 @@ def assign(docs, phi, alpha, n_burn, n_kept, seeds):
     """
     counts = np.zeros(phi.shape)
     topics = np.zeros(docs.first[-1], dtype=np.int32)
-    _assign(docs, frozen(phi), float(alpha), int(n_burn), int(n_kept), seeds, counts, topics)
+    settings = float(alpha), int(1 + n_burn + n_kept), int(n_kept)
+    _sweep(docs, frozen(phi), *settings, seeds, counts, topics, False)
     return counts, topics
 
 
@@ -86,7 +87,7 @@ def redraw(docs, phi, alpha, seeds, topics):
         Mass of each word in each topic, as drawn.
     """
     counts = np.zeros(phi.shape)
-    _redraw(docs, frozen(phi), float(alpha), seeds, topics, counts)
+    _sweep(docs, frozen(phi), float(alpha), 1, 1, seeds, counts, topics, True)
     return counts
 
 
@@ -165,7 +166,12 @@ def _pick(p, u):
 
 
 @compiled
-def _assign(docs, phi, alpha, n_burn, n_kept, seeds, counts, topics):
+def _sweep(docs, phi, alpha, n_sweeps, n_kept, seeds, counts, topics, onwards):
+    """Gibbs sweeps over every document: ``onwards`` from its topics, or from nothing.
+
+    Onwards, each sweep adds the words to the ``counts`` of their topics; from nothing the last
+    ``n_kept`` together add the probabilities of the topics instead.
+    """
     k = phi.shape[1]
     n = np.empty(k)
     p = np.empty(k)
@@ -173,51 +179,33 @@ def _assign(docs, phi, alpha, n_burn, n_kept, seeds, counts, topics):
     for d in range(docs.first.size - 1):
         state[0] = seeds[d]
         n[:] = 0.0
-        # The first sweep finds the words without topics and seats them one after the other.
-        for sweep in range(1 + n_burn + n_kept):
+        if onwards:
+            t = docs.first[d]
+            for entry in range(docs.starts[d], docs.starts[d + 1]):
+                mass = docs.counts[entry] / max(docs.copies[entry], 1)
+                for _ in range(docs.copies[entry]):
+                    n[topics[t]] += mass
+                    t += 1
+        # From nothing, the first sweep seats the words one after the other.
+        for sweep in range(n_sweeps):
             t = docs.first[d]
             for entry in range(docs.starts[d], docs.starts[d + 1]):
                 row = phi[docs.words[entry]]
-                expected = counts[docs.words[entry]]
+                found = counts[docs.words[entry]]
                 mass = docs.counts[entry] / max(docs.copies[entry], 1)
                 for _ in range(docs.copies[entry]):
-                    if sweep > 0:
+                    if onwards or sweep > 0:
                         n[topics[t]] = max(n[topics[t]] - mass, 0.0)
                     total = _conditional(row, alpha, n, p)
                     topics[t] = _pick(p, _uniform(state) * total)
                     n[topics[t]] += mass
-                    t += 1
-                    if sweep > n_burn:
+                    if onwards:
+                        found[topics[t]] += mass
+                    elif sweep >= n_sweeps - n_kept:
                         share = mass / (n_kept * total)
                         for j in range(k):
-                            expected[j] += share * p[j]
-
-
-@compiled
-def _redraw(docs, phi, alpha, seeds, topics, counts):
-    k = phi.shape[1]
-    n = np.empty(k)
-    p = np.empty(k)
-    state = np.empty(1, dtype=np.uint64)
-    for d in range(docs.first.size - 1):
-        state[0] = seeds[d]
-        n[:] = 0.0
-        t = docs.first[d]
-        for entry in range(docs.starts[d], docs.starts[d + 1]):
-            mass = docs.counts[entry] / max(docs.copies[entry], 1)
-            for _ in range(docs.copies[entry]):
-                n[topics[t]] += mass
-                t += 1
-        t = docs.first[d]
-        for entry in range(docs.starts[d], docs.starts[d + 1]):
-            row, mass = phi[docs.words[entry]], docs.counts[entry] / max(docs.copies[entry], 1)
-            for _ in range(docs.copies[entry]):
-                n[topics[t]] = max(n[topics[t]] - mass, 0.0)
-                total = _conditional(row, alpha, n, p)
-                topics[t] = _pick(p, _uniform(state) * total)
-                n[topics[t]] += mass
-                counts[docs.words[entry], topics[t]] += mass
-                t += 1
+                            found[j] += share * p[j]
+                    t += 1
 
 
 # Not reordered: a loop that sums and stores comes in two versions, taken by where arrays lie.
