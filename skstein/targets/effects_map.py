@@ -16,7 +16,6 @@ Sköld (2007), "A general framework for the parametrization of hierarchical mode
 Science 22; what differs is that they follow the standard deviation, and the common effects.
 """
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,12 +51,9 @@ class Block:
 
     def __init__(self, where, sds, information):
         self.where, self.sds, self.information = where, sds, information
+        self.size = where.shape[1]
         first, stop = where[0, 0], where[-1, -1] + 1
         self.entry = [slice(first + i, stop, self.size) for i in range(self.size)]
-
-    @property
-    def size(self):
-        return self.where.shape[1]
 
     def factor(self, prior_precision, precision):
         """The lower triangle L of P, entries of shape (m, n_groups), as lists of rows."""
@@ -125,10 +121,7 @@ class EffectsMap(Placed):
 
     def __init__(self, blocks, prior, noise):
         self.blocks, self.prior, self.noise = blocks, prior, noise
-
-    @cached_property
-    def _sds(self):
-        return np.concatenate([block.sds for block in self.blocks])
+        self._sds = np.concatenate([block.sds for block in blocks])
 
     def _precision(self, theta):
         return 1.0 if self.noise is None else np.exp(-theta[:, self.noise, None])
