@@ -391,7 +391,7 @@ class MLPTarget(Target):
 
     def training_loss(self, theta, rows):
         """Mean loss of one particle as training sees it: squared errors, or - log likelihood."""
-        return self._losses(theta, rows).sum() / self.data[2][rows].sum(dtype=float)
+        return self.squared_errors(theta, rows).sum() / self.data[2][rows].sum(dtype=float)
 
     def _held_out_loss(self, theta, rows):
         """Mean negative log likelihood of rows held out, with the normal noise that suits them."""
@@ -618,8 +618,12 @@ class MLPTarget(Target):
         return np.nan_to_num(value[-1] - value[:-1], nan=np.inf), weight
 
     def squared_errors(self, theta, rows=None):
-        """Weighted sum of squared errors of each output for one particle, shape (n_outputs,)."""
-        return self._losses(theta, self._all if rows is None else rows)
+        """Weighted sum of squared errors of each output for one particle, shape (n_outputs,).
+
+        If the likelihood is not normal, minus its logarithm, and zeros.
+        """
+        chosen, _ = self._chosen(rows)
+        return _jit.mlp.loss(theta[: self.n_weights], self.data, chosen, self._compiled)
 
     @property
     def initial_precision(self):
@@ -651,11 +655,6 @@ class MLPTarget(Target):
             )
             score[i] -= scale * gradient
         return score
-
-    def _losses(self, theta, rows):
-        """Squared errors of each output, or - log likelihood and zeros, of one particle."""
-        weights = theta[: self.n_weights]
-        return _jit.mlp.loss(weights, self.data, np.asarray(rows), self._compiled)
 
     def _constant_on(self, theta, rows):
         # Beside a large bias the last digit of a network that a strong prior has shrunk is lost.
