@@ -139,7 +139,7 @@ def judge(posterior, target, engine, frame, start, pilot, near):
         shift = pilot.density_shift
         numbers |= {"pilot_rhat": pilot.rhat, "density_shift": shift, "pilot_misfit": pilot.misfit}
         where = f"the density is {'higher' if shift > 0 else 'lower'} than chains find it"
-        disagree = engine.calibrated and not mixed
+        disagree = not (mixed or engine.chains)
         findings += [
             (abs(shift) > MAX_DENSITY_SHIFT, f"the particles lie where {where}"),
             (pilot.misfit > MAX_MISFIT, "chains find other quantiles of some coefficients"),

@@ -58,6 +58,8 @@ class Engine(BaseEstimator):
     calibrated : bool
         Whether there the particles are moved to the margins of the chains that found the
         coordinates, for an engine that sees less of the tails than these.
+    chains : bool
+        Whether it runs long chains, whose own R-hat says more than that of short ones.
     batch_size : int or None
         Rows in a minibatch; None for all.
     subsampling : {"control-variate", "plain"} or None
@@ -97,6 +99,7 @@ class Engine(BaseEstimator):
     one_sided: bool = True
     curved: bool = False
     calibrated: bool = False
+    chains: bool = False
     batch_size: int | str | None = None
     subsampling: Any = "control-variate"
     control_variate: int = 1

@@ -131,7 +131,7 @@ class MCMC(Engine):
     one_sided: bool = True
 
     continues = True
-    curved = True
+    curved = chains = True
     of_networks = "n_chains"
 
     @property

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 from scipy.stats import t
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from densities import rare_categories, student_t
-from skstein import LogDensity, infer
+from skstein import BayesianLogisticRegression, LogDensity, infer
 from skstein.diagnostics import ess, split_rhat
 from skstein.inference import ENGINES, LaplaceDraws
-from skstein.priors import HalfStudentT, Normal
+from skstein.priors import HalfStudentT, Normal, StudentT
 from skstein.samplers import HMC
 from skstein.targets import LinearTarget, LogisticTarget, Transformed, laplace_approximation
 from skstein.targets.one_sided import one_sided_bijection
@@ -254,3 +255,11 @@ def test_the_main_mode_is_found_from_another(seed):
         warnings.simplefilter("error")
         posterior = infer(two_modes(10, 12.0, 1e-4), "svgd", random_state=seed)
     assert np.abs(posterior.mean() - 6.0 / np.sqrt(10)).max() < MISS
+
+
+def test_tails_along_which_short_chains_disagree_are_reported(seed):
+    """Of separable rows under a Student t prior, where particles find .7 of a spread."""
+    X, y = load_iris(return_X_y=True)
+    model = BayesianLogisticRegression("pmfvb", prior=StudentT(), random_state=seed)
+    with pytest.warns(ConvergenceWarning, match="the chains along them do not agree"):
+        model.fit(X, y)
