@@ -51,6 +51,11 @@ NETWORK_ENGINES = {
 }
 
 
+def later(value):
+    """A parameter of `make test-all` alone: a case of what the others test in every run."""
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
 def crossed(*values):
     """Parameters for all combinations of values.
 

@@ -34,6 +34,7 @@ from skstein.priors import Horseshoe, Laplace
 from skstein.priors import Normal as NormalPrior
 from skstein.samplers import SGHMC
 from skstein.targets import HorseshoeTarget, MLPTarget, RegressionTarget
+from small import later
 
 NOISES = {
     "student-t": "student-t",
@@ -518,12 +519,8 @@ def test_networks_are_not_moved_by_outliers():
 @pytest.mark.parametrize(
     "engine",
     [
-        "mcmc",
         "pmfvb",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("ksd-mcmc", "pmd", "svgd", "fwss")
-        ),
+        *map(later, ["mcmc", "ksd-mcmc", "pmd", "svgd", "fwss"]),
     ],
 )
 def test_a_posterior_of_two_modes(engine, level, share, seed):

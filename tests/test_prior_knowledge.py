@@ -38,6 +38,7 @@ from skstein.targets import (
     SoftmaxTarget,
 )
 from skstein.targets.horseshoe import HorseshoeMap
+from small import later
 
 DATA = Path(__file__).parent / "data"
 P = 3
@@ -380,7 +381,7 @@ def test_a_horseshoe_target_agrees_with_itself(kind, rng):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("kind", [BayesianLinearRegression, BayesianLogisticRegression])
+@pytest.mark.parametrize("kind", [BayesianLinearRegression, later(BayesianLogisticRegression)])
 def test_strong_coefficients_under_a_horseshoe_stay_as_they_are(kind, rng):
     """Chains would not move along the ridge of a coefficient that is known and the scales."""
     X = rng.normal(size=(300, 12))
@@ -462,7 +463,7 @@ def few_rows():
     return X, X @ [0.5, 0.0, 0.1, 1.0] + rng.normal(size=25)
 
 
-@pytest.fixture(scope="module", params=["few rows", pytest.param("gold", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["few rows", later("gold")])
 def horseshoe(request):
     """Features, outcome, prior, 5, 50 and 95 % points and standard deviations."""
     gold = np.load(DATA / "horseshoe_linear.npz")
@@ -473,7 +474,7 @@ def horseshoe(request):
     return X, y, model.prior, posterior.quantile([0.05, 0.5, 0.95]), posterior.std()
 
 
-@pytest.mark.parametrize("engine", [SVGD(), FWSS()], ids=str)
+@pytest.mark.parametrize("engine", [later(SVGD()), FWSS()], ids=str)
 def test_few_points_find_the_tails_of_a_horseshoe_or_say_so(engine, horseshoe, seed):
     X, y, prior, truth, sd = horseshoe
     model = BayesianLinearRegression(engine, prior=prior, random_state=seed)

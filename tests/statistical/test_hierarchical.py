@@ -18,6 +18,7 @@ from skstein.diagnostics import ess, split_rhat
 from skstein.priors import AdaptiveRidge, HierarchicalNormal, Normal
 from skstein.samplers import HMC
 from skstein.targets import LinearTarget, LogisticTarget, Transformed, laplace_approximation
+from small import crossed
 
 INTERCEPT = Normal(3.0)
 COEF = np.array([1.0, -0.6, 0.3, 0.0, 0.0])
@@ -102,7 +103,8 @@ class VarianceEach(Joint):
 
 
 HIERARCHIES = {"shared": (SharedPrecision, SHARED, 1), "each": (VarianceEach, EACH, P)}
-every_model = pytest.mark.parametrize("kind", ["logistic", "linear"])
+KINDS = ["logistic", "linear"]
+every_model = pytest.mark.parametrize("kind", KINDS)
 every_hierarchy = pytest.mark.parametrize("hierarchy", HIERARCHIES)
 
 
@@ -181,8 +183,7 @@ def test_the_joint_density_integrates_to_the_marginal_prior(kind, hierarchy, rng
     np.testing.assert_allclose(constant, constant[0], rtol=1e-7)
 
 
-@every_model
-@every_hierarchy
+@pytest.mark.parametrize(("kind", "hierarchy"), crossed(KINDS, HIERARCHIES))
 def test_marginal_chains_agree_with_joint_chains(kind, hierarchy, rng):
     X, y = data(kind, rng)
     joint, prior = joint_of(kind, hierarchy, X, y)
@@ -203,9 +204,9 @@ def test_marginal_chains_agree_with_joint_chains(kind, hierarchy, rng):
     assert (np.abs(one.mean - other.mean) < STANDARD_ERRORS * error).all()
 
 
-@every_model
-@every_hierarchy
-@pytest.mark.parametrize("engine", ["mcmc", "pmfvb"])
+@pytest.mark.parametrize(
+    ("kind", "hierarchy", "engine"), crossed(KINDS, HIERARCHIES, ["mcmc", "pmfvb"])
+)
 def test_a_fit_agrees_with_joint_chains(kind, hierarchy, engine, rng, seed):
     """The particles rest on some 2000 effective draws, the joint chains on theirs."""
     X, y = data(kind, rng)
