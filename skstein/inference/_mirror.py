@@ -9,6 +9,7 @@ redrawn from a kernel density estimate between them. Equations are those of Dai,
 from copy import copy
 
 import numpy as np
+from scipy.special import log_softmax
 
 from .._quantiles import systematic
 from ._kde import grouped_draws
@@ -60,7 +61,7 @@ class WeightedParticles:
     def advance(self, log_ratio, step):
         """``log q += step * log_ratio``, for particles and weights alike: eq. 4 of the paper."""
         self.log_q = self.log_q + step * log_ratio
-        self.log_weights = _normalised(self.log_weights + step * log_ratio)
+        self.log_weights = log_softmax(self.log_weights + step * log_ratio)
 
     def weigh(self, log_posterior):
         """Weight the particles as draws of ``log_q``; what is wrong with the weights, or None."""
@@ -71,8 +72,8 @@ class WeightedParticles:
 
     def flatten(self, least):
         """Raise the weights to the largest power up to 1 that keeps the ESS at ``least``."""
-        power = _largest_share(lambda power: _ess(_normalised(power * self.log_weights)) >= least)
-        self.log_weights = _normalised(power * self.log_weights)
+        power = _largest_share(lambda power: _ess(log_softmax(power * self.log_weights)) >= least)
+        self.log_weights = log_softmax(power * self.log_weights)
 
     def resample(self, n_particles, rng):
         """Equal weights, by systematic resampling."""
@@ -100,17 +101,12 @@ class WeightedParticles:
         parts = copy(self), copy(self)
         for first, part in enumerate(parts):
             part.theta, part.log_q = self.theta[first::2], self.log_q[first::2]
-            part.log_weights = _normalised(self.log_weights[first::2])
+            part.log_weights = log_softmax(self.log_weights[first::2])
         return parts
 
 
 def _equal(m):
     return np.full(m, -np.log(m))
-
-
-def _normalised(log_weights):
-    shifted = log_weights - log_weights.max()
-    return shifted - np.log(np.exp(shifted).sum())
 
 
 def _ess(log_weights):
@@ -222,6 +218,6 @@ def _bounded(state, change):
         return 1.0
     floor = state.min_ess * state.ess()
     share = _largest_share(
-        lambda share: _ess(_normalised(state.log_weights + share * change)) >= floor
+        lambda share: _ess(log_softmax(state.log_weights + share * change)) >= floor
     )
     return max(share, 1e-9)
