@@ -412,7 +412,6 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     def _row_spreads(self, X):
         """Yield (rows, heads, spread, weights), the spread of the locations by the tangents."""
-        check_is_fitted(self)
         theta, weights = self.posterior_.particles, self.posterior_.weights
 
         def function(X):
@@ -435,7 +434,6 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         if self._tangents is None:
             yield from super()._drawn_heads(X, n_samples, random_state)
             return
-        check_is_fitted(self)
         n_samples, rng = check_count(n_samples, "n_samples"), as_generator(random_state)
         chosen = rng.choice(len(self.posterior_), n_samples, p=self.posterior_.weights)
         moved = rng.standard_normal(n_samples)
