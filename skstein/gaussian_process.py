@@ -39,7 +39,7 @@ from ._estimator import BayesianEstimator
 from ._inducing import JITTER, InducingPosterior, SplitKernel, log_marginal_likelihood
 from ._inducing_mixture import InducingMixture, normal_draws
 from ._parallel import make_map, one_thread
-from ._prediction_methods import BayesianRegressorMixin
+from ._prediction_methods import BayesianRegressorMixin, normal_nodes
 from ._random import as_generator
 from ._validation import (
     Interval,
@@ -644,16 +644,13 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
 
     def _row_noises(self, X):
         # The process itself is averaged over as well, by quadrature: only its noise is left.
-        nodes, shares = np.polynomial.hermite_e.hermegauss(_N_NODES)
-        shares = shares / shares.sum()
         array = self._validated(X)
         for rows, (means, variances), weights in self._row_moments(X):
             noise = self._noise(array[rows]).reshape(*means.shape[:-1], 1)
             spread = np.sqrt(np.maximum(variances - noise, 0.0))
-            nodal = means[..., None] + spread[..., None] * nodes
-            means = nodal.reshape(*means.shape[:-1], -1)
+            means, weights = normal_nodes(means, spread, weights, _N_NODES)
             with np.errstate(divide="ignore"):
-                yield rows, (means, np.log(noise)), np.outer(weights, shares).ravel()
+                yield rows, (means, np.log(noise)), weights
 
     def _common_heads(self, X):
         for rows, heads, _ in self._drawn_heads(X, _N_FUNCTIONS, 0):

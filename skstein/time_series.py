@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _jit
 from ._estimator import BayesianEstimator
+from ._prediction_methods import normal_nodes
 from ._random import as_generator
 from ._validation import (
     HasMethods,
@@ -38,9 +39,7 @@ from .targets.stochastic_volatility import draw_next
 
 _MIN_RETURNS = 10
 _HYPERPRIOR = ("mu_variance", "phi_a", "phi_b", "sigma2_shape", "sigma2_scale")
-# Standard normal nodes and their probabilities: exact for polynomials up to degree 15.
-_NODES, _SHARES = np.polynomial.hermite_e.hermegauss(8)
-_SHARES = _SHARES / _SHARES.sum()
+_N_NODES = 8  # of the quadrature over the log variance of a return ahead
 _MOST_STILL = 0.1  # share of returns of 0, above which they are not those of this model
 _FEW = 1000  # particles that predictions take
 _FILTER_PATHS = 100  # of a particle filter, for each particle
@@ -292,11 +291,9 @@ class StochasticVolatility(BayesianEstimator):
         weights = posterior.weights
         if of == "volatility":
             return np.exp(0.5 * _jit.normal_mixtures.quantile(mean, np.sqrt(variance), weights, q))
-        log_variance = mean[..., None] + np.sqrt(variance)[..., None] * _NODES
-        scale = np.exp(0.5 * log_variance).reshape(len(mean), -1)
-        return _jit.normal_mixtures.quantile(
-            np.zeros_like(scale), scale, np.outer(weights, _SHARES).ravel(), q
-        )
+        log_variance, weights = normal_nodes(mean, np.sqrt(variance), weights, _N_NODES)
+        scale = np.exp(0.5 * log_variance)
+        return _jit.normal_mixtures.quantile(np.zeros_like(scale), scale, weights, q)
 
     def predict_interval(self, horizon=1, level=0.9, of="volatility"):
         """Central prediction interval of the volatility, or of the returns, that follow.

@@ -11,7 +11,7 @@ from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._parallel import make_map, one_thread
-from .._prediction_methods import BayesianRegressorMixin, without_overflow
+from .._prediction_methods import BayesianRegressorMixin, normal_nodes, without_overflow
 from .._random import as_generator
 from .._validation import (
     HasMethods,
@@ -31,9 +31,7 @@ from ..priors import InverseGamma
 from ..targets.null_space import null_space_tangent, tangents_affordable
 from .base import _BayesianMLP
 
-# Standard normal nodes and their probabilities, for distances along a tangent.
-_NODES, _SHARES = np.polynomial.hermite_e.hermegauss(8)
-_SHARES = _SHARES / _SHARES.sum()
+_N_NODES = 8  # of the quadrature over distances along a tangent
 # So dense that noise of a tenth of the tangent falls on several.
 _STEPS = np.linspace(-6.0, 6.0, 97)
 _LOG_SHARES = log_softmax(-0.5 * _STEPS**2)
@@ -461,11 +459,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         if self._tangents is None:
             yield from super()._row_noises(X)
             return
-        for rows, heads, spread, weights in self._row_spreads(X):
-            shape = (*spread.shape[:-1], -1)
-            heads = [np.repeat(head, len(_NODES), axis=-1) for head in heads]
-            heads[0] = heads[0] + (spread[..., None] * _NODES).reshape(shape)
-            yield rows, heads, np.outer(weights, _SHARES).ravel()
+        for rows, (location, *rest), spread, weights in self._row_spreads(X):
+            location, weights = normal_nodes(location, spread, weights, _N_NODES)
+            yield rows, [location, *(np.repeat(head, _N_NODES, axis=-1) for head in rest)], weights
 
     def _mean(self, X):
         return super()._moments(X)[0]  # tangents leave it as it is
