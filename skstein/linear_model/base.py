@@ -240,8 +240,7 @@ class BayesianLinearModel(BayesianEstimator):
         """X without its offset, the offset (n,) of the rows, and its column in X, if any."""
         column = self._offset_column(offset)
         if column is None:
-            offset = check_offset(offset, X.shape[0])
-            return X, np.zeros(X.shape[0]) if offset is None else offset, None
+            return X, check_offset(offset, X.shape[0]), None
         return *(split(X, column) if self._effects is None else (X, X.offset)), column
 
     def _offset_column(self, offset):
@@ -388,9 +387,7 @@ class BayesianLinearModel(BayesianEstimator):
     @property
     def _n_linear(self):
         """The number of intercepts and coefficients, which are the first coordinates."""
-        p = self.n_features_in_ - (self._scaling.offset_column is not None)
-        if self._effects is not None:
-            p = len(self._effects.common)
+        p = len(self._features(self._scaling))
         return self._outcome.n_predictors * (int(self._scaling.fit_intercept) + p)
 
     def _extra(self, theta):

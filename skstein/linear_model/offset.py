@@ -33,9 +33,9 @@ def split(X, column):
 
 
 def check_offset(offset, n):
-    """An offset as float64 of shape (n,), refused where it is anything else; None for None."""
+    """An offset as float64 of shape (n,), refused where it is anything else; 0 for None."""
     if offset is None:
-        return None
+        return np.zeros(n)
     refuse_dask(offset, "offset")
     with about("offset"):
         options = {"ensure_2d": False, "ensure_min_samples": 0, "input_name": "offset"}

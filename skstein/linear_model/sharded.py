@@ -139,8 +139,7 @@ class _Reader:
         offset = check_offset(block.get("offset"), len(y))
         if self.offset_column is not None:
             X, offset = split(X, self.offset_column)
-        offset = np.zeros(len(y)) if offset is None else np.asarray(offset, dtype=float)
-        return drop_weightless(X, y, weights, offset)
+        return drop_weightless(X, y, weights, np.asarray(offset, dtype=float))
 
     def _table(self, X, check):
         names = list(getattr(X, "columns", ()))
