@@ -17,6 +17,25 @@ def canonical(X):
     return X
 
 
+def missing_values(column):
+    """Which entries of an array are None, NaN, NaT or the NA of pandas."""
+    if column.dtype.kind == "f":
+        return np.isnan(column)
+    if column.dtype.kind in "mM":
+        return np.isnat(column)
+    if column.dtype.kind != "O":
+        return np.zeros(len(column), dtype=bool)
+    return np.array(
+        [
+            value is None
+            or type(value).__name__ in ("NAType", "NaTType")
+            or (isinstance(value, float) and value != value)
+            for value in column
+        ],
+        dtype=bool,
+    )
+
+
 def constant_columns(X):
     """How many columns hold one value alone."""
     if sparse.issparse(X):

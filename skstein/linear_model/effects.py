@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.special import ndtri
 from sklearn.utils import Bunch, check_array, check_X_y
 
-from .._columns import canonical
+from .._columns import canonical, missing_values
 from .._validation import about, check_features, check_magnitude, columns_of, refuse_dask
 from ..targets import Grouping, MixedTarget
 from .offset import split
@@ -209,7 +209,7 @@ class RandomEffects:
         return Table(features, offset, codes)
 
     def _codes(self, grouping, values, reset):
-        missing = _missing(values)
+        missing = missing_values(values)
         if missing.any() and self.missing == "error":
             raise ValueError(
                 f"column {grouping.name!r} of X has rows without a group: leave them out, or use "
@@ -358,25 +358,6 @@ def _as_array(column):
         return values
     nullable = not isinstance(column.dtype, np.dtype) and kind in ("i", "u")
     return np.asarray(column.astype(object) if nullable else column)
-
-
-def _missing(values):
-    """Which values are None or not a number."""
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    if values.dtype.kind in "mM":
-        return np.isnat(values)
-    if values.dtype.kind != "O":
-        return np.zeros(len(values), dtype=bool)
-    return np.array(
-        [
-            value is None
-            or type(value).__name__ in ("NAType", "NaTType")
-            or (isinstance(value, float) and value != value)
-            for value in values
-        ],
-        dtype=bool,
-    )
 
 
 def _comparable(values, name):

@@ -3,6 +3,8 @@
 import numpy as np
 from scipy import sparse
 
+from .._columns import missing_values
+
 
 def table_of(X):
     """A table of X, which may be an array, a sparse matrix, or a data frame of any library."""
@@ -57,10 +59,6 @@ class Table:
 def _typical(column, is_label):
     if column.dtype.kind in "iuf" and not is_label:
         return column.mean()
-    present = [value for value in column.tolist() if not _is_missing(value)]
+    present = column[~missing_values(column)].tolist()
     values, counts = np.unique(present, return_counts=True)
     return values[counts.argmax()] if present else column[0]
-
-
-def _is_missing(value):
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value

@@ -263,6 +263,7 @@ ROWS = {
     ),
     "skstein.plotting": (
         "skstein._class_labels",
+        "skstein._columns",
         "matplotlib",
         "sklearn.base",
         "sklearn.utils",
