@@ -129,7 +129,7 @@ class _Reader:
     names: Any = None
 
     def __call__(self, block, check=False):
-        X, y = self._table(block["X"], check), column_or_1d(block["y"])
+        X, y = self._table(block["X"]), column_or_1d(block["y"])
         if self.outcome is not None:
             with about("y"):
                 y = y.astype(np.float64)
@@ -141,7 +141,7 @@ class _Reader:
             X, offset = split(X, self.offset_column)
         return drop_weightless(X, y, weights, np.asarray(offset, dtype=float))
 
-    def _table(self, X, check):
+    def _table(self, X):
         names = list(getattr(X, "columns", ()))
         if names and self.names is not None and names != list(self.names):
             raise ValueError(f"X has the columns {names}, and {list(self.names)} in the first one.")
