@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 from sklearn.base import _fit_context
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils._available_if import _AvailableIfDescriptor
 from sklearn.utils._param_validation import HasMethods as HasMethods
 from sklearn.utils._param_validation import Interval as Interval
@@ -153,6 +153,15 @@ def check_magnitude(values, name, smallest=SMALLEST):
             f"{name} holds a value of magnitude {wrong[0]:.3g}, outside {smallest:g} to "
             f"{LARGEST:g}; change its unit."
         )
+
+
+def check_outcomes(y):
+    """Outcomes as float64, finite and of moderate size."""
+    with about("y"):
+        y = y.astype(np.float64)
+    assert_all_finite(y, input_name="y")
+    check_magnitude(y, "y")
+    return y
 
 
 def check_count(value, name):

@@ -31,7 +31,6 @@ from sklearn.gaussian_process.kernels import (
     Kernel,
     WhiteKernel,
 )
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from ._columns import location_and_scale
@@ -44,10 +43,10 @@ from ._random import as_generator
 from ._validation import (
     Interval,
     StrOptions,
-    about,
     check_count,
     check_kernel_bounds,
     check_magnitude,
+    check_outcomes,
     validate_data,
     validated,
 )
@@ -248,16 +247,13 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         if isinstance(kernel, CompoundKernel):
             raise ValueError("kernel must be a single kernel; got a CompoundKernel.")
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True)
-        with about("y"):
-            y = y.astype(np.float64).reshape(len(X), -1)
-        assert_all_finite(y, input_name="y")
+        y = check_outcomes(y).reshape(len(X), -1)
         if self.n_targets is not None and self.n_targets != y.shape[1]:
             raise ValueError(
                 f"y has {y.shape[1]} columns where n_targets={self.n_targets} says otherwise; "
                 "n_targets may be None."
             )
         check_magnitude(X, "X")
-        check_magnitude(y, "y")
         alpha = self._row_noise(X, kernel)
         if not SplitKernel(kernel).signal.diag(X).any():
             raise ValueError(

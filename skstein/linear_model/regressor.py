@@ -1,10 +1,9 @@
 """Linear models of a numeric outcome of any family."""
 
 import numpy as np
-from sklearn.utils import assert_all_finite
 
 from .._prediction_methods import BayesianRegressorMixin
-from .._validation import about, available_if, check_magnitude, validated
+from .._validation import available_if, check_outcomes, validated
 from .base import BayesianLinearModel, takes_more_rows
 from .predictions import LinearPredictions
 
@@ -97,10 +96,7 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
         return self._fit(X, y, sample_weight, stream=True, offset=offset)
 
     def _checked(self, y):
-        with about("y"):
-            y = y.astype(np.float64)
-        assert_all_finite(y, input_name="y")
-        check_magnitude(y, "y")
+        y = check_outcomes(y)
         self._outcome.check(y)
         return y
 

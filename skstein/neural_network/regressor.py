@@ -17,9 +17,8 @@ from .._validation import (
     HasMethods,
     Interval,
     StrOptions,
-    about,
     check_count,
-    check_magnitude,
+    check_outcomes,
     check_sample_weight,
     drop_weightless,
     validated,
@@ -351,9 +350,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     def _rows(self, X, y, sample_weight, further):
         """Rows as `_prepared` gives them, with y of shape (n, n_outputs)."""
         X, y = self._validated(X, y, further, multi_output=True)
-        with about("y"):
-            y = y.astype(np.float64).reshape(len(y), -1)
-        check_magnitude(y, "y")
+        y = check_outcomes(y).reshape(len(y), -1)
         if further and y.shape[1] != self._n_outputs:
             raise ValueError(
                 f"y has {y.shape[1]} columns, but the fit was on {self._n_outputs} outcomes."
