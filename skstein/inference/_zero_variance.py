@@ -58,12 +58,11 @@ def zero_variance_moments(draws, scores):
 
 def _slopes(draws, scores):
     """Of the regression of draws on scores, shape (dim, dim); of very many each on its own."""
+    s, z = scores - scores.mean(axis=0), draws - draws.mean(axis=0)
     if draws.shape[1] > DIAGONAL_ABOVE:
-        square = np.square(scores - scores.mean(axis=0)).sum(axis=0)
-        slope = np.sum((draws - draws.mean(axis=0)) * scores, axis=0) / np.maximum(square, _TINY)
-        return diags_array(slope)
-    centred = scores - scores.mean(axis=0)
-    return np.linalg.lstsq(centred.T @ centred, centred.T @ (draws - draws.mean(axis=0)))[0]
+        square = np.maximum(np.square(s).sum(axis=0), _TINY)
+        return diags_array(np.sum(z * scores, axis=0) / square)
+    return np.linalg.lstsq(s.T @ s, s.T @ z)[0]
 
 
 def _margins(draws, scores):
