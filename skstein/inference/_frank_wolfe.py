@@ -219,9 +219,10 @@ class SteinMeasure:
         weights[i] = own
         return Oracle(target, kernel, self._points[:n], self._scores[:n], weights, i)
 
-    def posterior(self):
-        """The particles so far, as arrays of their own."""
-        return ParticlePosterior(self.points.copy(), self.weights, scores=self.scores.copy())
+    def posterior(self, **known):
+        """The particles so far, as arrays of their own, with what else is known of the run."""
+        points, scores = self.points.copy(), self.scores.copy()
+        return ParticlePosterior(points, self.weights, scores=scores, **known)
 
     def put(self, i, y, score):
         """Set particle ``i``, which is new or has moved; a new one has weight only among equals."""

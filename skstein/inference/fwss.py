@@ -210,9 +210,7 @@ class FWSS(Engine):
         if self.weights == "stein":
             measure.correct()
         # With minibatches too, each frozen score is of all rows.
-        posterior = measure.posterior()
-        posterior.history, posterior.n_iter = rounds.history.arrays(), iteration
-        return posterior
+        return measure.posterior(history=rounds.history.arrays(), n_iter=iteration)
 
     def _starts(self, target, rng, n, init, kept, map):
         """Where the search for each particle begins, shape (n, dim)."""

@@ -167,9 +167,7 @@ class LazyFWSS(Engine):
             if stop:
                 break
         measure.match(target, self.max_iter_matching, map=map)
-        posterior = measure.posterior()
-        posterior.history, posterior.n_iter = rounds.history.arrays(), iteration
-        return posterior
+        return measure.posterior(history=rounds.history.arrays(), n_iter=iteration)
 
 
 def typical_draws(target, rng, n):
