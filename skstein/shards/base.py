@@ -1,20 +1,14 @@
 """A function taken to shards: what the carriers have in common."""
 
-from dataclasses import dataclass
-
 from .._parallel import one_thread
 
 
-@dataclass
-class Failed:
-    """What stands for the result of a function that raised an error at a shard."""
-
-    error: Exception
-
-
 def visited(number, function, args, shard, own):
-    """``function(shard, *args, *own)``; its error, with the number of the block, if it fails."""
-    if isinstance(shard, Failed):
+    """``function(shard, *args, *own)``; its error, with the number of the block, if it fails.
+
+    An error that stands for a shard is what stands for the result.
+    """
+    if isinstance(shard, Exception):
         return shard
     try:
         with one_thread():  # as everywhere in a fit, so that bits do not depend on the place
@@ -24,13 +18,13 @@ def visited(number, function, args, shard, own):
             error.args = (f"{error.args[0].rstrip('.')} (block {number}).", *error.args[1:])
         else:
             error.add_note(f"in block {number}")
-        return Failed(error)
+        return error
 
 
 def sound(result):
-    """A result, unless it stands for an error, which is raised."""
-    if isinstance(result, Failed):
-        raise result.error
+    """A result, unless it is an error, which is raised."""
+    if isinstance(result, Exception):
+        raise result
     return result
 
 
