@@ -202,12 +202,11 @@ class _Map(AbstractContextManager):
         if self._sent is None and self._n_workers == 1:
             return _here(function, pieces)
         if self._sent is not None:
-            return [
-                result()
-                for result in self._parallel(self._sent.piece(function, args) for args in pieces)
-            ]
-        calls = (wrap_non_picklable_objects(partial(_held, function, *args)) for args in pieces)
-        return [result() for result in self._parallel(map(delayed(_delivered), calls))]
+            calls = (self._sent.piece(function, args) for args in pieces)
+        else:
+            held = (wrap_non_picklable_objects(partial(_held, function, *args)) for args in pieces)
+            calls = map(delayed(_delivered), held)
+        return [result() for result in self._parallel(calls)]
 
     def __exit__(self, *error):
         if self._sent is not None:
