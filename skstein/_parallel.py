@@ -202,7 +202,7 @@ class _Map(AbstractContextManager):
         if self._sent is None and self._n_workers == 1:
             return _here(function, pieces)
         if self._sent is not None:
-            calls = (self._sent.piece(function, args) for args in pieces)
+            calls: Any = (self._sent.piece(function, args) for args in pieces)
         else:
             held = (wrap_non_picklable_objects(partial(_held, function, *args)) for args in pieces)
             calls = map(delayed(_delivered), held)
