@@ -224,15 +224,13 @@ class _BayesianMLP(BayesianEstimator):
             state["_networks"] = [replace(net, held_out=_NO_ROWS) for net in state["_networks"]]
         return state
 
-    def _check_stream(self):
+    def _go_on(self, X, y, sample_weight, scaling):
+        """One epoch of the networks on more rows; nothing changes if it fails."""
         if self.subspace is not None:
             raise ValueError(
                 f"partial_fit trains whole networks, and would leave the plane of "
                 f"subspace={self.subspace!r}: use fit, or subspace=None."
             )
-
-    def _go_on(self, X, y, sample_weight, scaling):
-        """One epoch of the networks on more rows; nothing changes if it fails."""
         weight = getattr(self, "_stream_weight", 0.0) + float(sample_weight.sum())
         share = float(sample_weight.sum()) / weight
         target = self._make_target(X, y, sample_weight, scaling, prior_share=share)

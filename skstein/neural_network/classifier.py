@@ -221,7 +221,6 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
             times that of knowing nothing. If the first rows are fewer than 20, or a feature is
             constant on them.
         """
-        self._check_stream()
         further = hasattr(self, "posterior_")
         classes = stream_classes(classes, self.classes_ if further else None)
         X, y = self._validated(X, y, further)

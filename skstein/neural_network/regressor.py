@@ -340,7 +340,6 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         >>> reg.score(X, np.abs(X[:, 0])) > 0.95
         True
         """
-        self._check_stream()
         further = hasattr(self, "posterior_")
         self._noise = self._noise_to_fit(further=further)
         X, y, weights = self._rows(X, y, sample_weight, further)
