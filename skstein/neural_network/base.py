@@ -195,7 +195,7 @@ class _BayesianMLP(BayesianEstimator):
     def _learn(self, target, scaling, given):
         """Train the networks, run the second stage, and set the attributes that follow."""
         fitted = {"_network": target.network, "_scaling": scaling, **self._of_networks_alone}
-        return self._infer(target, None, *given, **fitted)
+        return self._infer(target, None, *given, _stream_weight=target.total_weight, **fitted)
 
     def _earlier(self, target, bijection):
         if not (self.warm_start and hasattr(self, "posterior_")):

@@ -180,9 +180,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         X, y = self._validated(X, y, False)
         X, codes, weights = self._coded(X, y, sample_weight)
         scaling = self._find_scaling(X, weights)
-        self._learn(self._make_target(X, codes, weights, scaling), scaling, given)
-        self._stream_weight = float(weights.sum())
-        return self
+        return self._learn(self._make_target(X, codes, weights, scaling), scaling, given)
 
     @validated
     def partial_fit(self, X, y, classes=None, sample_weight=None):

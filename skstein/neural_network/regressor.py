@@ -289,7 +289,6 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         self._learn(target, scaling, given)
         self._tangents = self._find_tangents(target)
         self.null_space_ = 0.0 if self._tangents is None else float(self.null_space)
-        self._stream_weight = float(weights.sum())
         noise = self.posterior_.mean()[target.n_weights :]
         self._stream_noise = np.exp(noise) if target.n_noise else None
         return self
