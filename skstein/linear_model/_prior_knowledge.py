@@ -97,6 +97,6 @@ def _require_same(what, of_prior, of_fit):
     )
 
 
-def _listed(names, most=6):
+def _listed(names):
     names = list(map(str, [] if names is None else names))
-    return ", ".join(names[:most]) + (f", ... ({len(names)})" if len(names) > most else "")
+    return ", ".join(names[:6]) + (f", ... ({len(names)})" if len(names) > 6 else "")
