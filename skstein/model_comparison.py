@@ -248,7 +248,7 @@ def compare(estimators, X, y, sample_weight=None):
     names = sorted(results, key=lambda name: -results[name].elpd)
     found = [results[name] for name in names]
     scores = np.column_stack([result.pointwise for result in found])
-    counts = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight, float)
+    counts = check_sample_weight(sample_weight, scores)
     columns = {
         key: np.array([getattr(result, key) for result in found]) for key in ("elpd", "se", "p_loo")
     }

@@ -139,6 +139,8 @@ def test_a_weight_is_that_many_rows(regression, rng):
         assert_allclose(getattr(weighted, name), getattr(repeated, name))
     table = compare(models, X, y, sample_weight=counts)
     assert_allclose(table, compare(models, X.iloc[rows], y.iloc[rows]), atol=1e-5)
+    twice = compare(models, X, y, sample_weight=np.full(len(y), 2.0))
+    assert_allclose(compare(models, X, y, sample_weight=2.0), twice)
 
 
 @pytest.mark.parametrize("k", [0.2, 0.5, 0.9])

@@ -291,7 +291,7 @@ def require_finite(values, what, iteration, history):
     if bad.any():
         error = FloatingPointError(
             f"{what} of particle {np.flatnonzero(bad)[0]} is not finite at iteration {iteration}; "
-            "reduce learning_rate, use whiten=True, or check the log density there."
+            "reduce learning_rate or step_size, use whiten=True, or check the log density there."
         )
         vars(error)["history"] = history.arrays()
         raise error
