@@ -365,7 +365,9 @@ class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
         left, total, weight = _sums_over(X, y, sample_weight, partial(_losses, self, loss, None))
         whole, *_ = _sums_over(X, y, sample_weight, partial(_losses, self, loss, total / weight))
         # As in scikit-learn a constant y is explained in full or not at all.
-        return float(1.0 - left / whole) if whole > 0.0 else float(left == 0.0)
+        varies = whole > 0.0
+        share = 1.0 - left / np.where(varies, whole, 1.0)
+        return float(np.mean(np.where(varies, share, left == 0.0)))
 
     @lazy_on_collections
     def predict(self, X, return_std=False):
@@ -449,14 +451,14 @@ def _sums_over(X, y, sample_weight, function):
 
 
 def _of_columns(block, function):
-    X, y = block["X"], column_or_1d(block["y"])
+    X, y = block["X"], np.asarray(block["y"])
     if not len(y):
         return 0.0
     return np.array(function(X, y, check_sample_weight(block.get("sample_weight"), y, True)))
 
 
 def _accuracy(estimator, X, y, weights):
-    return weights @ (estimator.predict(X) == y), weights.sum()
+    return weights @ (estimator.predict(X) == column_or_1d(y)), weights.sum()
 
 
 def _squares(y, mean):
@@ -464,6 +466,6 @@ def _squares(y, mean):
 
 
 def _losses(estimator, loss, center, X, y, weights):
-    predicted = estimator.predict(X) if center is None else np.full(len(y), center)
     y = estimator._observed(y)
-    return weights @ loss(y, predicted), weights @ y, weights.sum()
+    predicted = estimator.predict(X) if center is None else np.broadcast_to(center, y.shape)
+    return np.broadcast_arrays(weights @ loss(y, predicted), weights @ y, weights.sum())

@@ -518,13 +518,14 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
         if not hasattr(self, "posterior_"):
             return self._predict_prior(X, return_std, return_cov)
-        if return_std:
-            return super().predict(X, return_std=True)
+        if not return_cov:
+            return super().predict(X, return_std)
         X, mixture = self._validated(X), self._mixture()
         mean = mixture.mean(X)
-        if not return_cov:
-            return _squeezed(mean)
         return _squeezed(mean), _squeezed(mixture.covariance(X, mean))
+
+    def _mean(self, X):
+        return _squeezed(self._mixture().mean(self._validated(X)))
 
     def _predict_prior(self, X, return_std, return_cov):
         """Moments of the prior, with the kernel and the number of outcomes as given."""

@@ -15,9 +15,16 @@ import pytest
 from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skstein import BayesianLinearRegression, BayesianLogisticRegression, BayesianPoissonRegression
+from skstein import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianMLPRegressor,
+    BayesianPoissonRegression,
+    SparseGPRegressor,
+)
 from skstein.inference import FWSS, MCMC, SVGD
 from skstein.shards import Chunks
+from small import network
 
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
 da = pytest.importorskip("dask.array", reason="the extra `dask` is not installed")
@@ -208,6 +215,19 @@ def test_predictions_of_a_frame_keep_its_index(rows):
     pd.testing.assert_frame_equal(many.compute(), expected)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(table[["b", "a", "c"]])
+
+
+def test_a_process_and_two_outcomes_at_once_take_blocks(rows):
+    X, y, weights = rows
+    both = np.column_stack([X[:, 0], np.where(y == y[0], 1.0, -1.0) + X[:, 1]])
+    process = SparseGPRegressor(n_inducing=5, random_state=0).fit(X, both)
+    lazy = process.predict(blocks(X))
+    assert isinstance(lazy, da.Array)
+    assert_allclose(lazy.compute(), process.predict(X), rtol=1e-8, atol=1e-8)
+    for model in (process, network(BayesianMLPRegressor, max_iter=20).fit(X, both)):
+        of_all = model.score(X, both, sample_weight=weights)
+        by_blocks = model.score(blocks(X), blocks(both), sample_weight=blocks(weights))
+        assert_allclose(by_blocks, of_all, rtol=1e-6)
 
 
 def test_scores_are_reduced_block_by_block(rows, rng):
