@@ -74,29 +74,35 @@ class Metric:
 
     Parameters
     ----------
-    scale : ndarray of shape (dim, dim) or (dim,), default=1.0
+    scale : ndarray of shape (dim, dim) or (dim,), default=None
         A lower triangular matrix, a diagonal, or the identity.
     center : ndarray of shape (dim,), default=None
         Where z is 0; None while it is not known that z is about standard normal.
     """
 
-    def __init__(self, scale=1.0, center=None):
-        self.scale, self.center = np.asarray(scale), center
+    def __init__(self, scale=None, center=None):
+        self.scale, self.center = scale, center
         self._inverse: Any = None
-        if self.scale.ndim == 2:
+        if scale is not None and scale.ndim == 2:
             self._inverse = solve_triangular(scale, np.eye(len(scale)), lower=True)
 
     def forward(self, z):
         """Displacements of theta for displacements ``z``, both of shape (m, dim)."""
-        return z @ self.scale.T if self.scale.ndim == 2 else z * self.scale
+        if self.scale is None:
+            return z
+        return z * self.scale if self.scale.ndim == 1 else z @ self.scale.T
 
     def inverse(self, theta):
         """Displacements of z for those of theta."""
-        return theta @ self._inverse.T if self.scale.ndim == 2 else theta / self.scale
+        if self.scale is None:
+            return theta
+        return theta / self.scale if self.scale.ndim == 1 else theta @ self._inverse.T
 
     def pull(self, score):
         """Scores with respect to z, from those with respect to theta."""
-        return score @ self.scale if self.scale.ndim == 2 else score * self.scale
+        if self.scale is None:
+            return score
+        return score * self.scale if self.scale.ndim == 1 else score @ self.scale
 
     def refined(self, theta, score):
         """The metric that a window of a warm-up calls for.
@@ -129,7 +135,7 @@ class Metric:
         value, vector = eigh(root.T @ (z.T @ z / n + shrinkage) @ root)
         half = solve_triangular(root, vector * value**0.25, lower=True, trans="T")
         triangle = scale[:, None] * cholesky(half @ half.T, lower=True)
-        return _centred(self.scale @ triangle if self.scale.ndim == 2 else triangle, mean, pull)
+        return _centred(triangle if self.scale is None else self.scale @ triangle, mean, pull)
 
 
 def _centred(scale, mean, score):
