@@ -33,7 +33,7 @@ CASES = {
     "one-vs-rest": (BayesianProbitRegression, 3),
 }
 every_case = pytest.mark.parametrize("case", CASES)
-# Three probit regressions take as long as all others together.
+# Three probit regressions take as long as all the other cases of a test together, nearly.
 short_case = pytest.mark.parametrize("case", [*list(CASES)[:-1], later("one-vs-rest")])
 
 
