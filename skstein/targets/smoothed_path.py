@@ -218,8 +218,6 @@ class SmoothedTarget(Transformed):
     (1, 6)
     """
 
-    hessian = None  # type: ignore[assignment]
-
     def __init__(self, target):
         mode, scale_tril, response = marginal_laplace(target)
         weight = 0.5 * target.standard_squares(mode[3:])
@@ -268,7 +266,10 @@ class FactorizedTarget(SmoothedTarget):
 
     def __init__(self, target):
         mode, scale_tril, response = marginal_laplace(target)
-        curvature = target.hessian(mode)[0, 0], target.sigma2_shape + 0.5 * (target.dim - 3)
+        _, (phi,), (gap,), (log_sigma2,), _, _ = autoregression(mode[None])
+        steps = gap * (1 + phi) + (target.dim - 4) * gap**2
+        of_mu = 1 / target.mu_variance + np.exp(-log_sigma2) * steps
+        curvature = of_mu, target.sigma2_shape + 0.5 * (target.dim - 3)
         scales = np.append(np.array(curvature) ** -0.5, np.linalg.norm(scale_tril[1]))[[0, 2, 1]]
         weight = 0.5 * target.standard_squares(mode[3:])
         Transformed.__init__(self, target, FactorizedPath(mode, np.diag(scales), response, weight))

@@ -116,44 +116,6 @@ class StochasticVolatilityTarget(Target):
         gradient[:, 3:] = path
         return gradient
 
-    def hessian(self, theta):
-        _, (phi,), (gap,), (log_sigma2,), (deviation,), (innovation,) = autoregression(theta[None])
-        T = len(deviation)
-        tau, stationary = math.exp(-log_sigma2), gap * (1 + phi)
-        first, before = deviation[0], deviation[:-1]
-        cross = innovation @ before
-        ends = np.arange(T) % (T - 1) == 0
-        hessian = np.zeros((self.dim, self.dim))
-        hessian[0, 0] = 1 / self.mu_variance + tau * (stationary + (T - 1) * gap**2)
-        hessian[0, 1] = 2 * phi * first + innovation.sum() + gap * before.sum()
-        hessian[0, 1] *= tau * stationary
-        hessian[0, 2] = tau * (stationary * first + gap * innovation.sum())
-        hessian[0, 3:] = -tau * np.where(ends, gap, gap**2)
-        hessian[1, 1] = (self.phi_a + self.phi_b + 1) * stationary - tau * stationary * (
-            (stationary - 2 * phi**2) * first**2 - 2 * phi * cross - stationary * before @ before
-        )
-        hessian[1, 2] = tau * stationary * (phi * first**2 + cross)
-        by_path = np.zeros(T)
-        by_path[0] = 2 * phi * first
-        by_path[:-1] += innovation - phi * before
-        by_path[1:] += before
-        hessian[1, 3:] = -tau * stationary * by_path
-        squares = stationary * first**2 + innovation @ innovation
-        hessian[2, 2] = tau * (self.sigma2_scale + 0.5 * squares)
-        pull = np.zeros(T)
-        pull[0] = stationary * first
-        pull[1:] += innovation
-        pull[:-1] -= phi * innovation
-        hessian[2, 3:] = -tau * pull
-        hessian[:3, :3] += np.triu(hessian[:3, :3], 1).T
-        hessian[3:, :3] = hessian[:3, 3:].T
-        path = hessian[3:, 3:]
-        path[np.diag_indices(T)] = tau * np.where(ends, 1.0, 1 + phi**2)
-        path[np.diag_indices(T)] += 0.5 * self.standard_squares(theta[3:])
-        at = np.arange(T - 1)
-        path[at, at + 1] = path[at + 1, at] = -tau * phi
-        return hessian
-
     def sample_prior(self, rng, m):
         theta = np.empty((m, self.dim))
         theta[:, 0] = math.sqrt(self.mu_variance) * rng.standard_normal(m)
