@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from ._resampling import few_components
 from ._row_blocks import row_blocks
 
 _ROUNDING = 1e-12  # of sums of weights
-_FEW = 32  # components, where a quantile of all is looked for
 _MOST_STEPS = 100
 _MOST_NEWTON = 6
 _NEAR = 1e-7  # of a probability: one more step of Newton's is within rounding
@@ -132,22 +132,6 @@ def narrowest_interval(values, weights, mass):
     return result
 
 
-def systematic(weights, n, rng=None):
-    """Indices of ``n`` components, each as often as its weight says, to within one.
-
-    Without ``rng`` the choice is not random: the middles of ``n`` equal shares are taken.
-    """
-    first = 0.5 if rng is None else rng.random()
-    total = np.cumsum(weights)
-    found = np.searchsorted(total, (np.arange(n) + first) / n * total[-1])
-    return np.minimum(found, len(weights) - 1)
-
-
-def representatives(weights):
-    """Indices of a few components that stand for all of a mixture, with equal weights."""
-    return systematic(weights, min(len(weights), _FEW))
-
-
 def mixture_quantiles(cdf, ppf, weights, q, *, discrete, pdf=None):
     """Quantiles of mixtures: those of a few components first, from which all are soon at theirs.
 
@@ -187,7 +171,7 @@ def mixture_quantiles(cdf, ppf, weights, q, *, discrete, pdf=None):
     ... )
     array([[1., 9.]])
     """
-    few, result = representatives(weights), []
+    few, result = few_components(weights), []
     for level in q:
         if level in (0.0, 1.0):
             ends = ppf(level, slice(None))

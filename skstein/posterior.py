@@ -8,8 +8,9 @@ import numpy as np
 
 from ._containers import as_table, make_container, variables_of
 from ._density_probe import Probe
-from ._quantiles import narrowest_interval, systematic, weighted_quantile
+from ._quantiles import narrowest_interval, weighted_quantile
 from ._random import as_generator
+from ._resampling import systematic_resampling
 from ._validation import check_count, check_fraction, check_fractions
 from ._warnings import warn
 from .diagnostics import mcse_mean, rank_diagnostics
@@ -273,7 +274,7 @@ class ParticlePosterior:
         n_particles = check_count(n_particles, "n_particles")
         if n_particles > len(self):
             raise ValueError(f"n_particles must lie in 1..{len(self)}, got {n_particles}.")
-        chosen = systematic(self.weights, n_particles)
+        chosen = systematic_resampling(self.weights, n_particles)
         return self._some(chosen, weights=np.full(n_particles, 1.0 / n_particles), state=None)
 
     def ksd(self, kernel=None) -> float:
@@ -437,7 +438,7 @@ class ParticlePosterior:
             draws = self.chains
         else:
             n_draws = len(self) if n_draws is None else check_count(n_draws, "n_draws")
-            chosen = systematic(self.weights, n_draws)
+            chosen = systematic_resampling(self.weights, n_draws)
             draws, comment = self.particles[None, chosen], {"comment": _NO_CHAIN}
             if self.log_densities is not None:
                 groups["sample_stats"] = {"lp": self.log_densities[None, chosen]}

@@ -13,7 +13,7 @@ made from draws of the one before, then does not wander off by its sampling erro
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from .._quantiles import systematic
+from .._resampling import systematic_resampling
 from ._gaussian_mixture import find_groups
 
 _ENOUGH = 300  # particles that show whether there are separated groups
@@ -74,11 +74,11 @@ def grouped_draws(theta, weights, n_draws, rng, bandwidth=None):
     """
     dim = theta.shape[1]
     h = _silverman(weights, dim) if bandwidth is None else bandwidth
-    sample = systematic(weights, min(len(theta), _ENOUGH), rng)
+    sample = systematic_resampling(weights, min(len(theta), _ENOUGH), rng)
     labels = find_groups(theta, weights, sample)
     # Sorted along one coordinate, neighbours in the cumulative sum are neighbours in space.
     order = np.lexsort((theta[:, 0], labels))
-    chosen = order[systematic(weights[order], n_draws, rng)]
+    chosen = order[systematic_resampling(weights[order], n_draws, rng)]
     draws, kernels = [], []
     for label in np.unique(labels[chosen]):
         members, parents = labels == label, chosen[labels[chosen] == label]
@@ -107,7 +107,7 @@ def plain_draws(theta, weights, n_draws, rng, bandwidth=None):
     """
     m, dim = theta.shape
     h = m ** (-1.0 / (dim + 2.0)) if bandwidth is None else bandwidth
-    chosen = systematic(weights, n_draws, rng)
+    chosen = systematic_resampling(weights, n_draws, rng)
     draws = theta[chosen] + h * rng.standard_normal((n_draws, dim))
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights)

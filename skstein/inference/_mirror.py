@@ -11,7 +11,7 @@ from copy import copy
 import numpy as np
 from scipy.special import log_softmax
 
-from .._quantiles import systematic
+from .._resampling import systematic_resampling
 from ._kde import grouped_draws
 
 MAX_PIECES = 300
@@ -79,7 +79,7 @@ class WeightedParticles:
         """Equal weights, by systematic resampling."""
         # Sorted along one coordinate, neighbours in the cumulative sum are neighbours in space.
         order = np.argsort(self.theta[:, 0], kind="stable")
-        chosen = order[systematic(self.weights[order], n_particles, rng)]
+        chosen = order[systematic_resampling(self.weights[order], n_particles, rng)]
         self.theta, self.log_q = self.theta[chosen], self.log_q[chosen]
         self.log_weights = _equal(n_particles)
 

@@ -1,14 +1,14 @@
 from .base import Canonical as Canonical
-from .base import NumericOutcome as NumericOutcome
 from .base import Outcome as Outcome
 from .categorical import Bernoulli as Bernoulli
 from .categorical import Categorical as Categorical
-from .categorical import ClassOutcome as ClassOutcome
+from .class_outcome import ClassOutcome as ClassOutcome
 from .gamma import Gamma as Gamma
 from .heteroscedastic import Heteroscedastic as Heteroscedastic
 from .location_scale import LocationScale as LocationScale
 from .negative_binomial import NegativeBinomial as NegativeBinomial
 from .normal import Normal as Normal
+from .numeric_outcome import NumericOutcome as NumericOutcome
 from .ordinal import Ordinal as Ordinal
 from .poisson import Poisson as Poisson
 from .probit import Probit as Probit

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import NumericOutcome, in_rows
+from .base import in_rows
+from .numeric_outcome import NumericOutcome
 
 
 class LocationScale(NumericOutcome):

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from scipy.special import gammaln, logsumexp, psi, zeta
 
-from .base import NumericOutcome
+from .numeric_outcome import NumericOutcome
 
 CAP = 230.0  # of exponents: 1e100, whose products with large values are finite
 _TABLE, _TAIL = 500, 1e-8  # counts that are summed one by one, and what is left out at either end

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import expit, gammaln, log_expit, ndtr, ndtri_exp
 
 from .base import Outcome, summed, weighted
-from .categorical import ClassOutcome
+from .class_outcome import ClassOutcome
 from .probit import log_phi_and_ratio
 
 _NEAR = 1e-3  # below it a difference of two logarithms is that of a density times a length

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, softmax
 
 from .base import summed, weighted
-from .categorical import FAINT, ClassOutcome
+from .class_outcome import FAINT, ClassOutcome
 
 _FAR = 3.0  # beyond it log Phi nears 0 and the difference of two logarithms would lose its digits
 

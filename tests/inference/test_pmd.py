@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
-from skstein._quantiles import systematic
+from skstein._resampling import systematic_resampling
 from skstein.inference import PMD, InverseSqrt, InverseTime
 from skstein.inference._gaussian_mixture import find_groups
 from skstein.inference._kde import KernelDensity, defensive_draws, grouped_draws, plain_draws
@@ -302,7 +302,7 @@ def test_the_buffer_of_a_kernel_density_stays_below_64_megabytes(rng):
 
 def test_systematic_draws_take_each_particle_within_one_of_its_share(rng):
     weights = rng.dirichlet(np.ones(50))
-    counts = np.bincount(systematic(weights, 400, rng), minlength=50)
+    counts = np.bincount(systematic_resampling(weights, 400, rng), minlength=50)
     assert counts.sum() == 400
     assert (np.abs(counts - 400 * weights) < 1 + 1e-9).all()
 
