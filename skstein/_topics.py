@@ -235,7 +235,7 @@ def match_topics(particles):
         particles[i] = particles[i][order]
 
 
-class Block(NamedTuple):
+class DocumentBlock(NamedTuple):
     """Some documents, their words numbered within the block, and the columns these stand for."""
 
     rows: slice
@@ -249,7 +249,9 @@ def document_blocks(X):
     for rows in gen_batches(X.shape[0], _BLOCK):
         part = X[rows]
         columns, words = np.unique(part.indices, return_inverse=True)
-        blocks.append(Block(rows, _jit.lda.documents(part.indptr, words, part.data), columns))
+        blocks.append(
+            DocumentBlock(rows, _jit.lda.documents(part.indptr, words, part.data), columns)
+        )
     return blocks
 
 

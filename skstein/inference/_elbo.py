@@ -24,7 +24,7 @@ def approximate_elbo(states, factors):
 
     Parameters
     ----------
-    states : list of State
+    states : list of LangevinState
         Of the same particles, in order of time.
     factors : sequence of ndarray of int or ConjugateFactor
 

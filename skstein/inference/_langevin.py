@@ -21,7 +21,7 @@ class Diverged(Exception):
 
 
 @dataclass
-class State:
+class LangevinState:
     """Particles and what is known of them.
 
     Attributes
@@ -82,7 +82,7 @@ class UnadjustedLangevin:
         self._noise = rng.standard_normal(theta.shape)
 
     def step(self, warmup):
-        """Move once; return the `State` before the move.
+        """Move once; return the `LangevinState` before the move.
 
         In white coordinates long scores are clipped during ``warmup``, when a start beyond a steep
         wall must not overshoot, and when they are ``noisy``: one row of a minibatch may stand for
@@ -145,7 +145,7 @@ class UnadjustedLangevin:
         value, score = self._evaluator(theta)
         if not np.isfinite(score).all() or np.abs(theta).max() > self._limit:
             raise Diverged(self._iteration)
-        return State(theta, value, score, (theta, score))
+        return LangevinState(theta, value, score, (theta, score))
 
     def _move(self, block, score):
         drift = score[:, block]
@@ -191,7 +191,7 @@ class AdjustedLangevin:
         return self._chains.n_stiff / max(self._n_proposed, 1)
 
     def step(self, warmup):
-        """Move once; return the `State` after the move.
+        """Move once; return the `LangevinState` after the move.
 
         During ``warmup`` the step size is adapted to the acceptance rate; then it is frozen.
         """
@@ -211,7 +211,9 @@ class AdjustedLangevin:
             self._log_step += 2 * excess / math.sqrt(self._adapted)
             self.step_size = quantized(math.exp(self._log_step))
             chains.step_size = math.sqrt(self.step_size)
-        return State(chains.theta, chains.log_density, chains.score, (chains.theta, chains.score))
+        return LangevinState(
+            chains.theta, chains.log_density, chains.score, (chains.theta, chains.score)
+        )
 
     def _free(self):
         """Put particles that are stuck where others are."""

@@ -29,7 +29,7 @@ class OnResiduals:
 
     def __init__(self, n_snapshots, n_kept, tol, max_rhat):
         self._n_snapshots, self._tol, self._max_rhat = n_snapshots, tol, max_rhat
-        self._moments, self._pool = _StreamMoments(), Snapshots(n_kept)
+        self._moments, self._pool = _StateMoments(), Snapshots(n_kept)
         self._last = None
 
     def see(self, state, warmup):
@@ -124,7 +124,7 @@ class OnValidation(OnResiduals):
         return [] if self.finished else ["the validation score was still growing"]
 
 
-class _StreamMoments:
+class _StateMoments:
     """Averages over the states that have been added, particle by particle.
 
     Each particle is a chain of its own: the spread between their averages gives the standard errors

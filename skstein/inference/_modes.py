@@ -28,12 +28,12 @@ def other_modes(target, laplace):
     ----------
     target : Target
         With a score.
-    laplace : Laplace
+    laplace : LaplaceApproximation
         At the mode that was found first.
 
     Returns
     -------
-    laplace : Laplace
+    laplace : LaplaceApproximation
         At the mode with the most mass, as its Gaussian measures that.
     mass : float
         The largest mass of a mode that is separated from it, relative to its own; 0 for none.

@@ -236,7 +236,7 @@ class MCMC(Engine):
         return self._new_state(list(map(warm_up, pieces, generators)))
 
     def _new_state(self, chains):
-        return State(self._fixed, chains, self.n_warmup)
+        return MCMCState(self._fixed, chains, self.n_warmup)
 
     def _take_in(self, state, draws, scores):
         """Add the draws of a round; return the entries of the history."""
@@ -291,7 +291,7 @@ class MCMC(Engine):
     def _continued(self, init):
         """The state of an earlier run, copied so that others can continue it too."""
         state = getattr(init, "state", None)
-        if not isinstance(state, State):
+        if not isinstance(state, MCMCState):
             return None
         changed = [name for name, value in self._fixed.items() if value != state.fixed.get(name)]
         if changed:
@@ -351,7 +351,7 @@ class MCMC(Engine):
 
 
 @dataclass
-class State:
+class MCMCState:
     """The state of a run for a warm start."""
 
     fixed: dict  # parameters that cannot change

@@ -26,7 +26,7 @@ from .offset import split
 
 
 @dataclass
-class Table:
+class GroupedRows:
     """Rows of X by what their columns mean.
 
     Attributes
@@ -47,11 +47,11 @@ class Table:
         return self.features.shape
 
     def __getitem__(self, rows):
-        return Table(self.features[rows], self.offset[rows], self.codes[rows])
+        return GroupedRows(self.features[rows], self.offset[rows], self.codes[rows])
 
 
 @dataclass
-class Groups:
+class FittedGrouping:
     """One grouping of a fitted model.
 
     Attributes
@@ -133,7 +133,7 @@ class RandomEffects:
 
     Attributes
     ----------
-    groupings : list of Groups
+    groupings : list of FittedGrouping
     columns : list of int
         The columns of X that hold them.
     common : ndarray of int
@@ -185,11 +185,11 @@ class RandomEffects:
                 )
             label, *terms = [f"x{i}" if names is None else names[i] for i in (j, *of_slopes)]
             of_slopes = np.searchsorted(common, of_slopes).tolist()
-            groupings.append(Groups(label, number, of_slopes, ["", *terms]))
+            groupings.append(FittedGrouping(label, number, of_slopes, ["", *terms]))
         return cls(groupings, columns, common, offset, estimator.missing_groups)
 
     def encoded(self, X, reset):
-        """X as a `Table`, in float64."""
+        """X as a `GroupedRows`, in float64."""
         n, is_sparse = X.shape[0], sparse.issparse(X)
         codes = np.empty((n, len(self.groupings)))
         for grouping, j in zip(self.groupings, self.columns, strict=True):
@@ -197,7 +197,7 @@ class RandomEffects:
             codes[:, grouping.number] = self._codes(grouping, values, reset)
         numeric = np.setdiff1d(np.arange(X.shape[1]), self.columns)
         if not len(numeric):
-            return Table(np.empty((n, 0)), np.zeros(n), codes)
+            return GroupedRows(np.empty((n, 0)), np.zeros(n), codes)
         with about("X"):
             features = columns_of(X, numeric.tolist())
             features = check_array(features, dtype=np.float64, accept_sparse="csr", input_name="X")
@@ -206,7 +206,7 @@ class RandomEffects:
         offset = np.zeros(n)
         if self.offset is not None:
             features, offset = split(features, np.searchsorted(numeric, self.offset))
-        return Table(features, offset, codes)
+        return GroupedRows(features, offset, codes)
 
     def _codes(self, grouping, values, reset):
         missing = missing_values(values)
@@ -246,7 +246,7 @@ class RandomEffects:
                 X.codes[:, grouping.number], return_inverse=True
             )
             grouping.labels = grouping.labels[seen.astype(int)]
-        return Table(X.features, X.offset, codes)
+        return GroupedRows(X.features, X.offset, codes)
 
     def target(self, regression, X, scaling, prior, factors):
         """The regression with the effects of the groups in ``X``.
@@ -308,7 +308,7 @@ class RandomEffects:
 
 
 def read(estimator, X, y="no_validation", reset=False):
-    """X as a `Table`, and y if given, validated; the layout is set if ``reset``."""
+    """X as a `GroupedRows`, and y if given, validated; the layout is set if ``reset``."""
     refuse_dask(X, "X")
     if sparse.issparse(X):
         X = canonical(X.tocsr())

@@ -11,12 +11,14 @@ def table_of(X):
     if hasattr(X, "columns"):
         names = list(X.columns)
         columns = [np.asarray(X[name]) for name in names]
-        return Table(names, columns, lambda parts: type(X)(dict(zip(names, parts, strict=True))))
+        return NamedColumns(
+            names, columns, lambda parts: type(X)(dict(zip(names, parts, strict=True)))
+        )
     X = X.toarray() if sparse.issparse(X) else np.asarray(X)
-    return Table(range(X.shape[1]), list(X.T), np.column_stack)
+    return NamedColumns(range(X.shape[1]), list(X.T), np.column_stack)
 
 
-class Table:
+class NamedColumns:
     """Columns with names, from which ``make(columns)`` makes rows of the kind that they were."""
 
     def __init__(self, names, columns, make):
@@ -47,7 +49,7 @@ class Table:
             [_typical(column, name in groups)]
             for name, column in zip(self.names, self.columns, strict=True)
         ]
-        return Table(self.names, row, self._make)
+        return NamedColumns(self.names, row, self._make)
 
     def replaced(self, j, value):
         """The rows, with another value in column j."""

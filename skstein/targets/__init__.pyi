@@ -22,7 +22,7 @@ from .mixed import Grouping as Grouping
 from .mixed import MixedTarget as MixedTarget
 from .mlp import MLPTarget as MLPTarget
 from .network import Network as Network
-from .newton import Laplace as Laplace
+from .newton import LaplaceApproximation as LaplaceApproximation
 from .newton import laplace_approximation as laplace_approximation
 from .one_sided import line_shifts as line_shifts
 from .sharded import over_shards as over_shards

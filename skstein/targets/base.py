@@ -58,7 +58,7 @@ class Target:
     - ``score``, ``hessian``, ``sample_prior``, ``pointwise_log_likelihood``, ``take``;
     - ``conditional``, a target whose mode is found more easily; with it ``scanned``, the target
       about that mode, and ``straightened``, coordinates in which it is standard normal;
-    - ``coordinates``, a bijection to work in, with a `Laplace` approximation of what it maps from;
+    - ``coordinates``, a bijection to work in, with a `LaplaceApproximation` of what it maps from;
     - ``of_rows``, which applies a function of rows where the rows are.
 
     Engines start from a standard normal where there is no ``start``. What an engine asks for is in

@@ -23,7 +23,7 @@ import numpy as np
 from .bijections import Placed
 
 
-class Block:
+class EffectBlock:
     """Effects of a grouping and their conditional distribution; see the module's formula.
 
     Attributes
@@ -111,7 +111,7 @@ class EffectsMap(Placed):
 
     Parameters
     ----------
-    blocks : list of Block
+    blocks : list of EffectBlock
         In the order in which effects are conditional on those before.
     prior : HalfNormal or HalfStudentT
         Of the standard deviations, whose coordinates are the normal scores of their probabilities.

@@ -22,11 +22,11 @@ import scipy.sparse
 
 from ..priors import HalfNormal
 from .bijections import Within
-from .effects_map import Block, EffectsMap
+from .effects_map import EffectBlock, EffectsMap
 from .glm import RegressionTarget, SummedTarget
 from .grouped_design import GroupedDesign, GroupedGram, Grouping
 from .linear import LinearTarget
-from .newton import DIAGONAL_ABOVE, Laplace, gaussian_surrogate, laplace_approximation
+from .newton import DIAGONAL_ABOVE, LaplaceApproximation, gaussian_surrogate, laplace_approximation
 from .subspace import Slice
 from .transformed import Transformed
 
@@ -211,7 +211,7 @@ class MixedTarget(SummedTarget):
         Returns
         -------
         bijection : EffectsMap
-        laplace : Laplace
+        laplace : LaplaceApproximation
             In the coordinates before that map.
         """
         theta = np.zeros(self.dim)
@@ -241,7 +241,9 @@ class MixedTarget(SummedTarget):
             hessian = scipy.sparse.block_diag([hessian, one], format="csr")
             hessian = hessian.toarray() if self.dim <= DIAGONAL_ABOVE else hessian
         within = Within(found.bijection, slice(0, inner))
-        return bijection, Laplace(mode, hessian, within, n_iter, found.converged and settled)
+        return bijection, LaplaceApproximation(
+            mode, hessian, within, n_iter, found.converged and settled
+        )
 
     def _map_about(self, theta):
         """The map whose effects have their conditional mean and precision at ``theta`` (dim,)."""
@@ -258,7 +260,7 @@ class MixedTarget(SummedTarget):
         score[self._order] = slope
         information, across = self._information(inner, precision, given)
         where = self._effects[-1]
-        main = Block(where, self._sds[-1], _not_negative(information[-1]))
+        main = EffectBlock(where, self._sds[-1], _not_negative(information[-1]))
         main.given, main.origin, main.across = given, theta[given], across
         main.moment = np.einsum("gij,gj->gi", main.information, theta[where])
         main.moment += score[where] / precision
@@ -347,7 +349,7 @@ class MixedTarget(SummedTarget):
             for a, b in np.ndindex(q, q):
                 left[:, a, b] -= half[:, a::q].multiply(half[:, b::q]).sum(axis=0)
             left = _not_negative(left) / precision
-            block = Block(of_effects, of_sds, left)
+            block = EffectBlock(of_effects, of_sds, left)
             prior = np.exp(-2.0 * theta[of_sds]) / precision
             effects = theta[of_effects]
             block.moment = np.einsum("gij,gj->gi", left, effects) + prior * effects

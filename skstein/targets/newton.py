@@ -22,7 +22,7 @@ _KEPT = 1e-3  # of the squared distance to the mode, that a step with an old Hes
 
 
 @dataclass
-class Laplace:
+class LaplaceApproximation:
     """A Gaussian at the mode.
 
     Attributes
@@ -122,7 +122,7 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
 
     Returns
     -------
-    Laplace
+    LaplaceApproximation
 
     Raises
     ------
@@ -166,7 +166,7 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
         converged = bool(score @ cho_solve(_positive_factor(hessian)[0], score) < 1e-8)
     factors = getattr(target, "factors", ())
     kept = within_factors(hessian, factors) if len(factors) > 1 else hessian
-    return Laplace(theta, hessian, gaussian_bijection(theta, kept), n_iter, converged)
+    return LaplaceApproximation(theta, hessian, gaussian_bijection(theta, kept), n_iter, converged)
 
 
 def _uphill(target, theta, step, value, decrement):
@@ -215,7 +215,9 @@ def _wide_approximation(target, start):
     hessian = hessian_of(target, mode)
     score = target.score(mode[None])[0]
     converged = bool(np.abs(score / np.sqrt(np.maximum(hessian, 1e-12))).max() < 1e-3)
-    return Laplace(mode, hessian, gaussian_bijection(mode, hessian), found.nit, converged)
+    return LaplaceApproximation(
+        mode, hessian, gaussian_bijection(mode, hessian), found.nit, converged
+    )
 
 
 def gaussian_surrogate(target):
@@ -235,7 +237,7 @@ def gaussian_surrogate(target):
     -------
     target : Target
         The target itself, or its normal stand-in.
-    laplace : Laplace
+    laplace : LaplaceApproximation
     """
     if not supports(target, "conditional"):
         return target, laplace_approximation(target)

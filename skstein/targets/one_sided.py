@@ -54,7 +54,7 @@ def line_shifts(target, laplace):
     Parameters
     ----------
     target : Target
-    laplace : Laplace
+    laplace : LaplaceApproximation
 
     Returns
     -------
@@ -176,7 +176,7 @@ def one_sided_bijection(target, laplace, selected, surrogate, turned):
     Parameters
     ----------
     target : Target
-    laplace : Laplace
+    laplace : LaplaceApproximation
     selected : ndarray of int
         The one-sided coordinates, in the order in which they matter.
     surrogate : Target

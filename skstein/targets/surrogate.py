@@ -147,7 +147,7 @@ def chosen_rows(target, laplace, n_rows="auto"):
     Parameters
     ----------
     target : Target
-    laplace : Laplace
+    laplace : LaplaceApproximation
         Whose draws say how far from the center it matters.
     n_rows : int or "auto", default="auto"
 
