@@ -83,23 +83,6 @@ class MultivariateNormal(Prior):
             )
         return loc, 0.5 * (cov + cov.T)
 
-    def log_density(self, coef):
-        """Normalised log density of each row of ``coef`` (m, d), shape (m,)."""
-        loc, cov = self.moments()
-        tril = np.linalg.cholesky(cov)
-        white = np.linalg.solve(tril, (coef - loc).T)
-        constant = np.log(tril.diagonal()).sum() + 0.5 * len(loc) * np.log(2 * np.pi)
-        return -0.5 * np.sum(white**2, axis=0) - constant
-
-    def score(self, coef):
-        """Gradient of the log density at each row of ``coef`` (m, d), shape (m, d)."""
-        loc, cov = self.moments()
-        return -np.linalg.solve(cov, (coef - loc).T).T
-
-    def precision(self, coef):
-        """Negative Hessian of the log density, shape (d, d)."""
-        return np.linalg.inv(self.moments()[1])
-
     def sample(self, rng, m, p):
         """Draw ``m`` vectors, shape (m, d)."""
         loc, cov = self.moments()
