@@ -103,15 +103,16 @@ class Pilot:
         if np.isfinite(value).all():
             of_draws = target.log_density(self.draws[:: max(1, len(self.draws) // _N_DENSITIES)])
             self.density_shift = float((weights @ value - of_draws.mean()) / of_draws.std())
-            self.misfit = self._misfit(of_model(target, points), weights, target)
             posterior.particles, posterior.log_densities, posterior.scores = points, value, None
+            self.compare(posterior, target)
         return posterior
 
-    def _misfit(self, points, weights, target):
-        levels = [0.05, 0.5, 0.95]
+    def compare(self, posterior, target):
+        """Set ``misfit`` to that of a posterior in the same coordinates."""
+        levels, points = [0.05, 0.5, 0.95], of_model(target, posterior.particles)
         expected = np.quantile(of_model(target, self.draws), levels, axis=0)
-        gap = np.abs(weighted_quantile(points, weights, levels) - expected).max(axis=0)
-        return float((gap / (expected[2] - expected[0])).max() * _RANGE)
+        gap = np.abs(weighted_quantile(points, posterior.weights, levels) - expected).max(axis=0)
+        self.misfit = float((gap / (expected[2] - expected[0])).max() * _RANGE)
 
 
 def follow_tails(target, frame, calibrated):

@@ -194,6 +194,8 @@ def approximate(target, engine, rng, map, progress, init=None):
         posterior = engine.run(working, rng, init=init, map=map, callback=callback)
         if pilot is not None and engine.calibrated:
             posterior = pilot.calibrated(posterior, working)
+        elif pilot is not None and not engine.chains:
+            pilot.compare(posterior, working)
         # On rows, an engine that finds its own coordinates knows what it can afford.
         if engine.gaussian or target.n_rows is None:
             _fill_in_scores(posterior, working, target, most_scored(engine, target))

@@ -16,10 +16,11 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from densities import rare_categories, student_t
-from skstein import BayesianLogisticRegression, LogDensity, infer
+from skstein import BayesianLogisticRegression, BayesianProbitRegression, LogDensity, infer
 from skstein.diagnostics import ess, split_rhat
 from skstein.inference import ENGINES, LaplaceDraws
-from skstein.priors import HalfStudentT, Normal, StudentT
+from skstein.inference._stein_identities import MAX_OWN_MISFIT
+from skstein.priors import AdaptiveRidge, HalfStudentT, Normal, StudentT
 from skstein.samplers import HMC
 from skstein.targets import LinearTarget, LogisticTarget, Transformed, laplace_approximation
 from skstein.targets.one_sided import one_sided_bijection
@@ -265,3 +266,15 @@ def test_tails_along_which_short_chains_disagree_are_reported(seed):
     model = BayesianLogisticRegression("pmfvb", prior=StudentT(), random_state=seed)
     with pytest.warns(ConvergenceWarning, match="the chains along them do not agree"):
         model.fit(X, y)
+
+
+@pytest.mark.slow
+def test_other_quantiles_than_those_of_chains_along_tails_are_reported(seed):
+    """Of more coefficients than rows, each with a scale of its own, a third is off by .2 to .6."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(25, 54))
+    y = X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=25) > 0
+    model = BayesianProbitRegression("pmfvb", prior=AdaptiveRidge(), random_state=seed)
+    with pytest.warns(ConvergenceWarning, match="chains find other quantiles"):
+        model.fit(X, y)
+    assert model.posterior_.diagnostics["pilot_misfit"] > MAX_OWN_MISFIT
