@@ -417,9 +417,10 @@ class BayesianLinearModel(BayesianEstimator):
         if column is not None:
             self._check_offset(np.any(offset))
             predictors[0] += offset[:, None]
-        if self._effects is not None and self._level == "group":
+        if self._effects is not None and self._level != "population":
+            known = self.posterior_.particles if self._level == "group" else None
             for of in self._effects.groupings:
-                parts = of.contribution(X, theta, self.posterior_.particles)
+                parts = of.contribution(X, theta, known)
                 for predictor, part in zip(predictors, parts, strict=True):
                     predictor += part
         if not self._outcome.extra:

@@ -94,20 +94,31 @@ class FittedGrouping:
         return np.hstack([np.ones((len(features), 1)), features]) - self.center
 
     def contribution(self, X, theta, known):
-        """Yield the effects' part of each linear predictor, shape (n, m), output by output."""
+        """Yield the effects' part of each linear predictor, shape (n, m), output by output.
+
+        Of groups that were not seen they are drawn, or if ``known`` is None left out.
+        """
         codes, values, n_terms = X.codes[:, self.number], self.values(X), len(self.terms)
         unseen = codes < 0
         places = np.where(unseen, 0, codes).astype(int)
-        strangers = np.unique(codes[unseen])
+        strangers = [] if known is None else np.unique(codes[unseen])
         for first in range(0, len(self.sds), n_terms):
             total = 0.0
             for t in range(n_terms):
-                effects = theta[:, self.effects[places, first + t]].T
+                effects = np.where(
+                    unseen[:, None], 0.0, theta[:, self.effects[places, first + t]].T
+                )
                 sd = np.exp(theta[:, self.sds[first + t]])
                 for code in strangers:
                     effects[codes == code] = sd * _drawn(code, known, theta, self.sds[first + t])
                 total = total + values[:, t, None] * effects
             yield total
+
+    def unseen_variances(self, X, theta):
+        """Yield the variances (n, m) that effects of groups that were not seen would add."""
+        squares = np.where(X.codes[:, [self.number]] < 0, self.values(X) ** 2, 0.0)
+        for first in range(0, len(self.sds), len(self.terms)):
+            yield squares @ np.exp(2.0 * theta[:, self.sds[first : first + len(self.terms)]]).T
 
 
 def _drawn(code, known, theta, which):
@@ -274,6 +285,10 @@ class RandomEffects:
             shift[grouping.sds] = np.log(grouping.factors)
             factor[grouping.effects] = grouping.factors
         return shift, factor
+
+    def spreads(self, X, theta):
+        """Standard deviations (k, n, m) of the linear predictors by groups that were not seen."""
+        return np.sqrt(sum(np.stack([*of.unseen_variances(X, theta)]) for of in self.groupings))
 
     def drawn(self, theta, name, term):
         """Effects of one term under each particle, (m, n_outputs, n_groups), and the groups."""

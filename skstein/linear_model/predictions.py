@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import shards
-from .._prediction_methods import PredictsOutcomes
+from .._prediction_methods import PredictsOutcomes, normal_nodes
 from .offset import check_offset
 
 _PREDICTIONS = (
@@ -33,6 +33,7 @@ _PREDICTIONS = (
     "score",
 )
 _LEVELS = ("group", "population")
+_N_NODES = 8  # of the quadrature over effects of groups that were not seen
 _KEYWORDS = [
     Parameter("offset", Parameter.KEYWORD_ONLY, default=None),
     Parameter("effects", Parameter.KEYWORD_ONLY, default=_LEVELS[0]),
@@ -70,6 +71,8 @@ class LinearPredictions(PredictsOutcomes):
 
     _scaling: Any
     _check_offset: Callable
+    _effects: Any
+    _read: Callable
     _offset = None
     _level = _LEVELS[0]
 
@@ -101,8 +104,11 @@ class LinearPredictions(PredictsOutcomes):
         """The same estimator, whose predictions have the effects of groups, or none."""
         if effects not in _LEVELS:
             raise ValueError(f'effects must be "group" or "population", got {effects!r}.')
+        return self._at_level(effects)
+
+    def _at_level(self, level):
         twin = copy(self)
-        twin._level = effects
+        twin._level = level
         return twin
 
     def _row_heads(self, X, theta=None):
@@ -116,3 +122,28 @@ class LinearPredictions(PredictsOutcomes):
             if self._offset is not None:
                 heads[0] += self._offset[rows, None]
             yield rows, heads, weights
+
+    def _row_noises(self, X):
+        # An effect of a group that was not seen is integrated over: where its exponential counts,
+        # the mean of a draw for each particle may be far off.
+        if self._effects is None or self._level != _LEVELS[0]:
+            yield from super()._row_noises(X)
+            return
+        read, theta = self._read(X), self.posterior_.particles
+        for rows, heads, weights in self._at_level("seen")._row_heads(X):
+            yield rows, *_integrated(heads, self._effects.spreads(read[rows], theta), weights)
+
+    def _common_heads(self, X):
+        return self._row_heads(X)
+
+
+def _integrated(heads, spreads, weights):
+    """Heads and weights of nodes of normals with ``spreads`` (k, n, m), about the first k heads."""
+    for k in range(len(spreads)):
+        if spreads[k].any():
+            nodes, weights = normal_nodes(heads[k], spreads[k], weights, _N_NODES)
+            heads, spreads = (
+                [np.repeat(part, _N_NODES, axis=-1) for part in parts] for parts in (heads, spreads)
+            )
+            heads[k] = nodes
+    return heads, weights

@@ -2,10 +2,13 @@
 
 import numpy as np
 
-from .._prediction_methods import BayesianRegressorMixin
+from .._prediction_methods import BayesianRegressorMixin, without_overflow
 from .._validation import available_if, check_outcomes, validated
+from .._warnings import warn
 from .base import BayesianLinearModel, takes_more_rows
 from .predictions import LinearPredictions
+
+_MOST_OF_ONE = 0.1  # node or particle, of the variance between means
 
 
 class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, BayesianLinearModel):
@@ -94,6 +97,34 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
         3000
         """
         return self._fit(X, y, sample_weight, stream=True, offset=offset)
+
+    def _mean(self, X):
+        return self._averages(X)[0]
+
+    def _moments(self, X):
+        *moments, largest = self._averages(X)
+        few = largest > _MOST_OF_ONE
+        if few.any() and (self._read(X).codes[few] < 0).any():
+            warn(
+                "the standard deviation of a group that was not seen rests on a few draws of the "
+                "posterior, and may be infinite: use predict_interval, or a tighter effects_prior.",
+                UserWarning,
+            )
+        return moments
+
+    def _averages(self, X):
+        """The moments, and the largest share of one node in the variance between means."""
+
+        def averages(heads, weights):
+            moments = self._outcome.moments(heads, weights)
+            if self._effects is None:
+                return np.column_stack([moments, np.zeros(len(moments))])
+            squares = weights * (self._outcome.expected(heads) - moments[:, :1]) ** 2
+            total = np.where(moments[:, 1] > 0.0, moments[:, 1], 1.0)
+            return np.column_stack([moments, squares.max(axis=1) / total])
+
+        blocks = (averages(heads, weights) for _, heads, weights in self._row_noises(X))
+        return np.moveaxis(without_overflow(blocks), 1, 0)
 
     def _checked(self, y):
         y = check_outcomes(y)
