@@ -104,6 +104,19 @@ def test_derivatives_and_parts_agree(kind, rng):
     assert_allclose(target.score(theta, rows), 2 * likelihood + of_prior, atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed_of_rows", [0, 3])
+def test_signs_beside_outliers(seed_of_rows):
+    """Where the search for the mode begins, the density of Student t noise may curve upwards."""
+    rng = np.random.default_rng(seed_of_rows)
+    X = rng.normal(10.0, 2.0, size=(50, 2))
+    y = 3.0 + X[:, 0] + rng.normal(size=50)
+    X[0, 0] *= 10.0
+    y[0] *= -20.0
+    model = BayesianLinearRegression(quick, noise="student-t", positive=True, random_state=0)
+    assert_allclose(model.fit(X, y).coef_, [1.0, 0.0], atol=0.5)
+
+
 def _normal_score(prior, theta):
     return np.linalg.solve(prior.cov, (prior.loc - theta).T).T
 

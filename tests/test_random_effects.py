@@ -278,6 +278,26 @@ def test_columns_of_groups_in_all_forms(sites):
 
 
 @quiet
+@pytest.mark.parametrize("kind", ["ns", "s", "UTC", "date"])
+def test_dates_are_groups_and_missing_ones_their_own(kind, rng):
+    days = pd.Series(pd.date_range("2024-01-01", periods=4)[rng.integers(0, 4, 80)])
+    if kind == "UTC":
+        days = days.dt.tz_localize("UTC")
+    else:
+        days = days.dt.date.astype(object) if kind == "date" else days.astype(f"M8[{kind}]")
+    days[:5] = None
+    X = pd.DataFrame({"x": rng.normal(size=80), "day": days})
+    options = {"random_effects": ["day"], "missing_groups": "group", "random_state": 0}
+    model = BayesianLinearRegression("laplace", **options).fit(X, 5.0 * days.isna())
+    groups = model.random_effects_["day"].groups
+    assert [str(group)[:10] for group in groups[:-1]] == [f"2024-01-0{i}" for i in range(1, 5)]
+    assert groups[-1] is None
+    assert_allclose(model.predict(X), 5.0 * days.isna(), atol=1.0)
+    with pytest.raises(ValueError, match="are of another type than in fit"):
+        model.predict(X.assign(day=3))
+
+
+@quiet
 @pytest.mark.parametrize("Estimator", [BayesianLinearRegression, BayesianPoissonRegression])
 def test_a_column_offset_is_the_same_as_an_array(Estimator, sites):
     X, y, _ = sites

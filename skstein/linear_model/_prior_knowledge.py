@@ -52,7 +52,9 @@ def half_scale(target):
     normal = target
     if targets.supports(target, "conditional"):
         normal = target.conditional(np.ones(target.dim))
-    return normal.hessian_diagonal(target.initial) ** -0.5
+    # Of outliers the density may curve upwards where the search for its mode begins.
+    curvature = np.abs(normal.hessian_diagonal(target.initial))
+    return np.where(curvature > 0.0, curvature, 1.0) ** -0.5
 
 
 def under_joint_prior(target, prior, to_original, classes):

@@ -230,11 +230,13 @@ class RandomEffects:
         if reset:
             grouping.labels = np.unique(there)
             if missing.any():
-                grouping.labels = np.append(grouping.labels.astype(object), [None])
+                # As an object NumPy makes a date a number.
+                objects = list if there.dtype.kind in "mM" else np.ndarray.tolist
+                grouping.labels = np.array([*objects(grouping.labels), None], dtype=object)
         codes, labels = np.empty(len(values)), grouping.labels
         with_none = len(labels) > 0 and labels[-1] is None
         known = _comparable(labels[: len(labels) - with_none], grouping.name)
-        if len(known) and len(there) and (known.dtype.kind in "US") != (there.dtype.kind in "US"):
+        if len(known) and len(there) and _kind(known) != _kind(there):
             raise ValueError(
                 f"groups in column {grouping.name!r} of X are of another type than in fit: "
                 f"{there.tolist()[0]!r}, not {known.tolist()[0]!r}."
@@ -375,10 +377,19 @@ def _as_array(column):
     return np.asarray(column.astype(object) if nullable else column)
 
 
+def _kind(labels):
+    """Text, dates or numbers: labels of other kinds are not compared."""
+    return next((kinds for kinds in ("US", "mM") if labels.dtype.kind in kinds), "")
+
+
 def _comparable(values, name):
-    """Labels as an array that can be sorted: numbers or text."""
+    """Labels as an array that can be sorted: numbers, dates or text, also of objects of time."""
     if values.dtype.kind != "O":
         return values
+    if len(values) and all(isinstance(value, np.datetime64 | np.timedelta64) for value in values):
+        return np.array(list(values))
+    if len(values) and all(hasattr(value, "isoformat") for value in values):
+        return np.array([value.isoformat() for value in values])
     if all(isinstance(value, Integral) for value in values):  # floats merge large ones
         whole = np.array([int(value) for value in values])
         return whole.astype(float) if whole.dtype.kind == "O" else whole

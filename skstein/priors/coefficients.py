@@ -362,12 +362,15 @@ def _same(value, p, name):
 
 
 def _tiled(value, p, name):
+    index = getattr(value, "index", ())
     try:
+        if not callable(index) and any(isinstance(label, str) for label in index):
+            raise TypeError("a prior does not know the names of the features")
         value = np.asarray(value, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"the prior's {name} must be a number or one number per feature, in the order of the "
-            f"columns; got {value!r}."
+            f"the prior's {name} must be a number or one number per feature, without names and in "
+            f"the order of the columns; got {value!r}."
         ) from error
     if value.ndim > 1 or (value.ndim == 1 and (p % len(value) if len(value) else p)):
         raise ValueError(
