@@ -121,7 +121,10 @@ def classes_in_order(y, classes, order):
     ValueError
         If a label is none of them, or a stream has other ``classes``, which may be None.
     """
-    refuse_unknown(y, order, "are not in categories")
+    what = "are not in categories"
+    if order.dtype.kind in "OU" and np.asarray(y).dtype.kind in "iu":
+        what += " (give wrappers that number classes, such as VotingClassifier, a y of numbers)"
+    refuse_unknown(y, order, what)
     if classes is not None and not np.array_equal(classes, np.unique(order)):
         raise ValueError(
             f"classes={classes.tolist()} are not those of categories, {order.tolist()}."

@@ -103,6 +103,12 @@ class TransformedOutcome(Predictive):
                 rows = others[block]
                 values = self._inverse(CubicSpline(_KNOTS, knots[rows], axis=1)(_SCORES))
                 result[rows] = weighted_quantile(values.T, _SCORE_WEIGHTS, q).T
+        if (beyond := np.isnan(result) & (direction != 0)[:, None]).any():
+            # Larger, or smaller, than any outcome that the transformation has.
+            unknown = np.isnan(self._inverse(self.direct.quantiles(_TAILS)))
+            unknown[direction < 0] = unknown[direction < 0, ::-1]
+            ends = np.select([~unknown[:, 0], ~unknown[:, 1]], [np.inf, -np.inf], np.nan)
+            result = np.where(beyond, ends[:, None], result)
         return result
 
     def log_predictive(self, y):

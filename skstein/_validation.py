@@ -102,7 +102,7 @@ def about(name):
         if text:
             cure = ": encode it first, for example with OneHotEncoder" if name == "X" else ""
             raise ValueError(f"{name} has text in it ({text[1]}){cure}.") from error
-        known = rf"\b({name}|[Ss]ample.weights?|y|samples?|features?|required by)\b"
+        known = rf"\b({name}|[Ss]ample.weights?|y|samples?|features?|column names|required by)\b"
         if re.search(known, str(error)):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError

@@ -518,3 +518,6 @@ def test_text_is_no_number(rng):
         model.log_predictive(X, y.astype(str))
     with pytest.raises(ValueError, match="classes that are not in categories"):
         BayesianOrdinalRegression("laplace", categories=range(20)).fit(X, y.astype(str))
+    model.set_params(categories=[f"{code:02d}" for code in range(20)])
+    with pytest.raises(ValueError, match=r"such as VotingClassifier, a y of numbers\): \[0, 1"):
+        model.fit(X, y)

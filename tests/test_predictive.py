@@ -355,10 +355,14 @@ def test_moments_leave_out_rare_outcomes_without_an_inverse_and_no_common_ones(s
     assert_allclose(found.mean()[lost < 3e-4], expected[lost < 3e-4], rtol=1e-3)
     assert np.isnan(found.mean()[lost > 3e-3]).all()
     assert_array_equal(np.isnan(found.std()), np.isnan(found.mean()))
-    # A quantile is undefined only where the inverse does not exist at that very quantile.
-    assert_array_equal(
-        np.isnan(found.quantiles(0.4)), fitted.regressor_.predict_quantiles(X, 0.4) <= 0
-    )
+    # A quantile is infinite only where the inverse does not exist at that very quantile.
+    below = fitted.regressor_.predict_quantiles(X, 0.4) <= 0
+    assert_array_equal(np.isneginf(found.quantiles(0.4)), below)
+    low, high = found.interval(0.98).T
+    assert np.all(low < high)
+    rows = estimator, regression[1], -y
+    downwards = fit_transformed(rows, lambda y: -y, lambda z: -positive_only(z))[0]
+    assert_array_equal(np.isposinf(predictive(downwards, X).quantiles(0.6)), below)
 
 
 def test_a_power_transformer_takes_the_ends_of_the_distribution(regression):

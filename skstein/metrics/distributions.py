@@ -178,7 +178,7 @@ def interval_coverage(y_true, interval, *, sample_weight=None):
     Returns
     -------
     coverage : float
-        Between 0 and 1.
+        Between 0 and 1; nan if an end is.
 
     Raises
     ------
@@ -192,7 +192,8 @@ def interval_coverage(y_true, interval, *, sample_weight=None):
     0.5
     """
     y_true, low, high = _ends(y_true, interval)
-    return average(np.where((low <= y_true) & (y_true <= high), 1.0, 0.0), sample_weight)
+    inside = np.where((low <= y_true) & (y_true <= high), 1.0, 0.0)
+    return average(np.where(np.isnan(low) | np.isnan(high), np.nan, inside), sample_weight)
 
 
 def _outcomes(y_true):
