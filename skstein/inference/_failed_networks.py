@@ -97,7 +97,7 @@ class Survivors:
             )
 
 
-def on_their_way(states, learning_rate, n_steps, patience):
+def still_training(states, learning_rate, n_steps, patience):
     """Whether most networks were still moving at the end of training."""
     count = sum(
         state.waiting < patience and state.straightness(learning_rate, n_steps) > _STRAIGHT

@@ -30,7 +30,7 @@ _RIDGE = 0.1  # in units of the mean diagonal, on the matrix that weights are fo
 _ROUND = 5  # steps that a block takes between two looks at the others
 
 
-class Ascent:
+class OracleAscent:
     """Adam steps along a field, until it stops falling.
 
     Parameters
@@ -121,7 +121,7 @@ class Oracle:
 
     def search(self, y, learning_rate, n_steps, rng):
         """Where the field leads from ``y`` of shape (1, dim): algorithm 2."""
-        ascent = Ascent(learning_rate, n_steps, self._target.stochastic)
+        ascent = OracleAscent(learning_rate, n_steps, self._target.stochastic)
         return ascent.advance(partial(self.field, rng=rng), y, n_steps)
 
     def search_blocks(self, y, learning_rate, n_steps, rng, n_blocks, map):
@@ -154,7 +154,9 @@ class Oracle:
         ]
         points = [np.ascontiguousarray(all_points[:, block]) for block in blocks]
         scores = [np.ascontiguousarray(all_scores[:, block]) for block in blocks]
-        ascents: Sequence = [Ascent(learning_rate, n_steps, target.stochastic) for _ in blocks]
+        ascents: Sequence = [
+            OracleAscent(learning_rate, n_steps, target.stochastic) for _ in blocks
+        ]
         rngs = rng.spawn(n_blocks)
         while not all(ascent.done for ascent in ascents):
             moved = map(advance, blocks, points, scores, ascents, rngs)

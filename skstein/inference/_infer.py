@@ -18,7 +18,7 @@ from ..posterior import ParticlePosterior
 from ..protocols import Bijection, WorkingTarget
 from ..targets import ControlVariate, Transformed, supports
 from ..targets.base import NotANumber
-from ..targets.surrogate import lacking
+from ..targets.surrogate import surrogate_lacks
 from ..targets.transformed_regression import transformed_target
 from ._heavy_tails import follow_tails
 from ._hold_out import hold_out
@@ -329,7 +329,7 @@ def _wrap(target, engine: Engine, frame) -> tuple[Bijection | None, WorkingTarge
             raise ValueError("batch_size needs the mode of the density, which was not found.")
         if engine.lost_beside_walls and len(frame.one_sided) and engine.batch_size < target.n_rows:
             names = ", ".join(np.array(target.names)[frame.one_sided])
-            rows = "all rows" if lacking(target) else 'surrogate="auto"'
+            rows = "all rows" if surrogate_lacks(target) else 'surrogate="auto"'
             raise ValueError(
                 f"batch_size does not work with {engine.name} where the posterior is one-sided, as "
                 f"in {names}: most minibatches hold none of the few rows that bound it; use "

@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from ._snapshots import Snapshots
 
 
-class OnResiduals:
+class StopOnResiduals:
     """Stop when Stein residuals and R-hat are small, and enough snapshots are pooled.
 
     Parameters
@@ -83,7 +83,7 @@ class OnResiduals:
         return problems
 
 
-class OnValidation(OnResiduals):
+class StopOnValidation(StopOnResiduals):
     """Stop when the log predictive density of rows set aside has not grown for ``patience`` states.
 
     Parameters
@@ -92,7 +92,7 @@ class OnValidation(OnResiduals):
         Of the rows set aside, in the coordinates of the states.
     patience : int
     *settings
-        As of `OnResiduals`, which is measured too and stops nothing.
+        As of `StopOnResiduals`, which is measured too and stops nothing.
     """
 
     def __init__(self, validation, patience, *settings):

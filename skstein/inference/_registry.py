@@ -34,8 +34,8 @@ def resolve_engine(inference: "str | RunsOnTargets") -> "Engine":
     ----------
     inference : str or engine
         A name of ``ENGINES``, which gives a new engine with its defaults, or an instance, which is
-        cloned. Anything with a ``run`` method counts as an engine, and comes back as a `Foreign`
-        one if it is not a subclass of `Engine`.
+        cloned. Anything with a ``run`` method counts as an engine, and comes back inside a
+        `ForeignEngine` if it is not a subclass of `Engine`.
 
     Returns
     -------

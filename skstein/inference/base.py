@@ -36,7 +36,7 @@ class Engine(BaseEstimator):
 
     A subclass writes `run`, and overrides what differs. A hook may be a parameter of ``__init__``,
     a class attribute or a property. An engine that is not a subclass needs `run` alone: what it
-    does not say is as it is said here (see `Foreign`).
+    does not say is as it is said here (see `ForeignEngine`).
 
     Attributes
     ----------
@@ -199,7 +199,7 @@ class Engine(BaseEstimator):
 _OWN = frozenset(name for name in vars(Engine) if not name.startswith("_")) | {"get_params"}
 
 
-class Foreign(Engine):
+class ForeignEngine(Engine):
     """An object with ``run`` as an engine; `Engine` gives the defaults for everything that it
     lacks.
 
@@ -230,15 +230,15 @@ class Foreign(Engine):
         return repr(self.engine)
 
     def __sklearn_clone__(self):
-        return Foreign(clone(self.engine, safe=False))
+        return ForeignEngine(clone(self.engine, safe=False))
 
 
 def as_engine(engine):
     """An object with a method ``run`` as an `Engine`."""
-    return engine if isinstance(engine, Engine) else Foreign(engine)
+    return engine if isinstance(engine, Engine) else ForeignEngine(engine)
 
 
-def automatic(n_particles, dim, least=150, cap=500):
+def automatic_particles(n_particles, dim, least=150, cap=500):
     """The number of particles for "auto": ``max(least, 2 dim)``, at most ``cap``."""
     if not isinstance(n_particles, str):
         return int(n_particles)

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
-from ._failed_networks import Survivors, judged_in_stream, on_their_way, overfitted
+from ._failed_networks import Survivors, judged_in_stream, overfitted, still_training
 from .base import AUTO_BATCH_SIZE, N_NETWORKS, N_PARTICLES, Engine, Rounds
 
 _N_FOLDS = 10
@@ -224,7 +224,7 @@ class Ensemble(Engine):
 
     def _problem(self, posterior, target, n_steps, patience, anew, judges_noise):
         """What is wrong with training at its end, if anything."""
-        if anew and on_their_way(posterior.state, self.learning_rate, n_steps, patience):
+        if anew and still_training(posterior.state, self.learning_rate, n_steps, patience):
             return (
                 "most networks were still on their way when training ended: raise max_iter, or the "
                 f"learning rate, {self.learning_rate:g}."

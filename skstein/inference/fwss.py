@@ -25,7 +25,7 @@ from .base import (
     ROWS_AND_COORDINATES,
     Engine,
     Rounds,
-    automatic,
+    automatic_particles,
     require_finite,
     starting_particles,
 )
@@ -157,10 +157,10 @@ class FWSS(Engine):
         return drift_kernel(self.kernel)
 
     def n_rounds(self, target):
-        return automatic(self.n_particles, target.dim) * (1 + self.n_sweeps)
+        return automatic_particles(self.n_particles, target.dim) * (1 + self.n_sweeps)
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        n, kept = automatic(self.n_particles, target.dim), 0
+        n, kept = automatic_particles(self.n_particles, target.dim), 0
         if isinstance(init, ParticlePosterior):
             # Copies, which a posterior with weights has, would stay together.
             _, first = np.unique(init.particles, axis=0, return_index=True)

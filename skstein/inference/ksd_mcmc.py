@@ -14,8 +14,8 @@ from sklearn.base import clone
 
 from ..posterior import ParticlePosterior
 from ..thinning import OnlineKSDThinner
-from .base import automatic
-from .mcmc import MCMC, misses
+from .base import automatic_particles
+from .mcmc import MCMC, moments_missed
 
 
 @dataclass(eq=False, repr=False)
@@ -73,12 +73,12 @@ class KSDThinnedMCMC(MCMC):
         return {"ksd": thinner.ksd_, "n_accepted": thinner.n_accepted_}
 
     def _n_points(self, dim):
-        return automatic(self.n_particles, dim)
+        return automatic_particles(self.n_particles, dim)
 
     def _kept(self, state, target):
         thinner = state.thinner
         recalibrates = self.thinner is not None and self.thinner.recalibrate
-        if misses(thinner.moment_gap_, thinner.sd_ratio_) and not recalibrates:
+        if moments_missed(thinner.moment_gap_, thinner.sd_ratio_) and not recalibrates:
             return super()._kept(state, target)
         scores = None if target.stochastic else thinner.scores_
         return ParticlePosterior(thinner.samples_, thinner.weights_, scores=scores)

@@ -31,7 +31,7 @@ from .base import (
     Engine,
     History,
     Rounds,
-    automatic,
+    automatic_particles,
     require_finite,
     starting_particles,
 )
@@ -113,10 +113,10 @@ class LazyFWSS(Engine):
     def n_rounds(self, target):
         # Each round uses up a particle in store or halves Phi.
         halvings = math.floor(math.log2(1.0 / self.tol)) + 1
-        return automatic(self.n_particles, target.dim) - 1 + halvings
+        return automatic_particles(self.n_particles, target.dim) - 1 + halvings
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        n = automatic(self.n_particles, target.dim)
+        n = automatic_particles(self.n_particles, target.dim)
         svgd = SVGD(n, kernel=self.kernel, max_iter=self.max_iter, learning_rate=self.learning_rate)
         if init is None:
             start = typical_draws(target, rng, n)

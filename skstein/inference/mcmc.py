@@ -27,7 +27,7 @@ from .base import (
     Engine,
     History,
     Rounds,
-    automatic,
+    automatic_particles,
     within_support,
 )
 
@@ -270,7 +270,7 @@ class MCMC(Engine):
         return posterior
 
     def _n_points(self, dim):
-        return automatic(self.n_particles, dim, least=1000, cap=2000)
+        return automatic_particles(self.n_particles, dim, least=1000, cap=2000)
 
     def _kept(self, state, target):
         """The posterior as draws, of each part of the chains one."""
@@ -397,12 +397,12 @@ def _missed_moments(posterior, state, diagnostics):
     std = draws.std(axis=0)
     gap, ratio = (posterior.mean() - draws.mean(axis=0)) / std, posterior.std() / std
     diagnostics["moment_gap"], diagnostics["sd_ratio"] = gap, ratio
-    if misses(gap, ratio):
+    if moments_missed(gap, ratio):
         return ["the kept points miss the chains' means or standard deviations"]
     return []
 
 
-def misses(gap, ratio):
+def moments_missed(gap, ratio):
     """Whether the moments of points are far from those of the draws, by coordinate."""
     return np.abs(gap).max() > 0.2 or not 0.85 <= ratio.mean() <= 1.15 or ratio.min() < 0.7
 

@@ -32,7 +32,7 @@ from ..targets.factors import ConjugateFactor, within_factors
 from ..targets.newton import DIAGONAL_ABOVE, gaussian_bijection
 from ._elbo import approximate_elbo
 from ._langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
-from ._langevin_stopping import OnResiduals, OnValidation
+from ._langevin_stopping import StopOnResiduals, StopOnValidation
 from ._zero_variance import move_to_moments, representative
 from .base import (
     N_PARTICLES,
@@ -325,10 +325,10 @@ class PMFVB(Engine):
             n_kept = min(n_kept, -(-n_points // self.n_particles))
         settings = self.n_snapshots, n_kept, self.tol, self.max_rhat
         if not self.early_stopping:
-            return OnResiduals(*settings)
+            return StopOnResiduals(*settings)
         if target.validation is None:
             raise ValueError("early_stopping=True needs a target with rows kept back (validation).")
-        return OnValidation(target.validation, self.n_iter_no_change, *settings)
+        return StopOnValidation(target.validation, self.n_iter_no_change, *settings)
 
 
 def _stein_whitening(theta, score, factors):

@@ -26,7 +26,7 @@ from .base import (
     N_PARTICLES,
     Engine,
     Rounds,
-    automatic,
+    automatic_particles,
     require_finite,
     within_support,
 )
@@ -111,10 +111,10 @@ class SteinPoints(Engine):
         return IMQ() if self.kernel is None else self.kernel
 
     def n_rounds(self, target):
-        return automatic(self.n_particles, target.dim, least=200)
+        return automatic_particles(self.n_particles, target.dim, least=200)
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        n = automatic(self.n_particles, target.dim, least=200)
+        n = automatic_particles(self.n_particles, target.dim, least=200)
         theta, scores = np.empty((n, target.dim)), np.empty((n, target.dim))
         chains, drawn = None, []
         if self.candidates == "chain":

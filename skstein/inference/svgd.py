@@ -24,7 +24,7 @@ from .base import (
     ROWS_AND_COORDINATES,
     Engine,
     Rounds,
-    automatic,
+    automatic_particles,
     draw_rows,
     in_chunks,
     require_finite,
@@ -109,7 +109,7 @@ class SVGD(Engine):
         return self.max_iter
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        m = automatic(self.n_particles, target.dim, least=200)
+        m = automatic_particles(self.n_particles, target.dim, least=200)
         theta = starting_particles(target, rng, m, init)
         theta = matched(target, theta, self.max_iter_matching, map)
         kernel = drift_kernel(self.kernel)

@@ -25,7 +25,7 @@ from ..priors import Normal
 from ..priors.deviations import LogInverseGamma
 from .base import Target
 from .factors import ConjugateFactor, indices_of
-from .joint_prior import Flat
+from .joint_prior import FlatPrior
 
 
 class HierarchicalTarget(Target):
@@ -69,7 +69,7 @@ class HierarchicalTarget(Target):
         self._shape, self._rate = float(regression.prior.shape), float(regression.prior.rate)
         self.dim = self._inner + len(self._sizes)
         self._flat = copy.copy(regression)
-        self._flat.prior = Flat()
+        self._flat.prior = FlatPrior()
 
     @property
     def names(self):

@@ -34,11 +34,11 @@ from scipy.special import expit, logsumexp, ndtr, ndtri
 
 from .. import _jit
 from ..priors.deviations import LogInverseGamma
-from .joint_prior import Flat
+from .joint_prior import FlatPrior
 from .log_density import LogDensity
 from .newton import gaussian_bijection, laplace_approximation
-from .subspace import Slice
-from .wrapper import Inside, Wrapper
+from .subspace import SliceTarget
+from .wrapper import InnerTarget, Wrapper
 
 _ROUND = 0.02  # below which w does not tell the logarithmic spike at 0
 _W_MOST = 8.0
@@ -217,11 +217,11 @@ class HorseshoeTarget(Wrapper):
     """
 
     symmetric_prior = True
-    factors = Inside.factors
+    factors = InnerTarget.factors
 
     def __init__(self, regression, prior):
         flat = copy.copy(regression)
-        flat.prior = Flat()
+        flat.prior = FlatPrior()
         super().__init__(flat)
         self.hessian, self._inner, self.judged_by_chains = None, flat.dim, True
         self._ridge, self._gaussian = regression, None
@@ -288,7 +288,7 @@ class HorseshoeTarget(Wrapper):
         def given(u, guess):
             point = np.zeros(self.dim)
             point[self._inner] = u
-            slice_ = Slice(self, point, rest)
+            slice_ = SliceTarget(self, point, rest)
             found = laplace_approximation(slice_, guess, tol=1e-8)
             log_det = np.linalg.slogdet(found.hessian)[1]
             return slice_.log_density(found.mode[None])[0] - 0.5 * log_det, found

@@ -9,7 +9,7 @@ from .bijections import Affine
 from .wrapper import Wrapper
 
 
-class Flat(Prior):
+class FlatPrior(Prior):
     """No prior: what stands in its place is added elsewhere."""
 
     updated = None
@@ -55,10 +55,10 @@ class NormalPriorTarget(Wrapper):
 
     def __init__(self, regression, loc, cov):
         flat = copy.copy(regression)
-        flat.prior = flat.intercept_prior = Flat()
+        flat.prior = flat.intercept_prior = FlatPrior()
         if flat.outcome.extra:
             flat.outcome = copy.copy(flat.outcome)
-            flat.outcome.extra_prior = Flat()
+            flat.outcome.extra_prior = FlatPrior()
         super().__init__(flat)
         self._normal = Affine(loc, np.linalg.cholesky(cov))
         self._precision = np.linalg.inv(cov)

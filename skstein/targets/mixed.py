@@ -27,7 +27,7 @@ from .glm import RegressionTarget, SummedTarget
 from .grouped_design import GroupedDesign, GroupedGram, Grouping
 from .linear import LinearTarget
 from .newton import DIAGONAL_ABOVE, LaplaceApproximation, gaussian_surrogate, laplace_approximation
-from .subspace import Slice
+from .subspace import SliceTarget
 from .transformed import Transformed
 
 _MOST_EXPANSIONS = 30
@@ -222,7 +222,7 @@ class MixedTarget(SummedTarget):
         for _ in range(_MOST_EXPANSIONS):
             bijection = self._map_about(theta)
             working = Transformed(self, bijection)
-            at_zero = Slice(working, np.zeros(self.dim), np.arange(inner))
+            at_zero = SliceTarget(working, np.zeros(self.dim), np.arange(inner))
             found = laplace_approximation(at_zero, bijection.inverse(theta[None])[0, :inner])
             n_iter += found.n_iter
             mode = np.append(found.mode, np.zeros(self.dim - inner))

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from .wrapper import Inside
+from .wrapper import InnerTarget
 
 _APART = 0.1  # of the scales
 
 
-class ScaledNetwork(Inside):
+class ScaledNetwork(InnerTarget):
     """The weights of a network in units of given scales, with given noise: for generic engines.
 
     Parameters

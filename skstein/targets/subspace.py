@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .wrapper import Inside, Wrapper
+from .wrapper import InnerTarget, Wrapper
 
 
 class Subspace(Wrapper):
@@ -29,7 +29,7 @@ class Subspace(Wrapper):
     (array([-1.]), array([[-5.]]))
     """
 
-    factors = Inside.factors
+    factors = InnerTarget.factors
     initial: Any = None
 
     def __init__(self, target, origin, basis, initial=None):
@@ -49,7 +49,7 @@ class Subspace(Wrapper):
         return score @ self.basis.T
 
 
-class Slice(Inside):
+class SliceTarget(InnerTarget):
     """The density of some coordinates of a target inside, the others being those of a point.
 
     Parameters

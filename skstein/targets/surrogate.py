@@ -54,7 +54,7 @@ class Surrogate(Wrapper):
     """
 
     def __init__(self, target, n_rows="auto"):
-        if reason := lacking(target):
+        if reason := surrogate_lacks(target):
             raise ValueError(f"surrogate needs {reason}; use surrogate=None.")
         # Any normal prior serves to find the center: here priors come and go with both sides.
         plain = target
@@ -124,7 +124,7 @@ class Surrogate(Wrapper):
         return self.target.hessian(theta) + (self._axes * size) @ self._axes.T
 
 
-def lacking(target):
+def surrogate_lacks(target):
     """What a target has not that a surrogate needs, in words; empty where there is nothing."""
     parts = ("score", "hessian", "take", "pointwise_log_likelihood")
     missing = [part for part in parts if not supports(target, part)]
@@ -138,7 +138,9 @@ def lacking(target):
 def worth_a_surrogate(target):
     """Whether chains on all rows take minutes, and a surrogate is available."""
     work = (target.n_rows or 0) * target.dim
-    return work >= _MUCH and not getattr(target, "sufficient", False) and not lacking(target)
+    return (
+        work >= _MUCH and not getattr(target, "sufficient", False) and not surrogate_lacks(target)
+    )
 
 
 def chosen_rows(target, laplace, n_rows="auto"):

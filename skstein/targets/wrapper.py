@@ -8,7 +8,7 @@ from .base import Target, supports
 _RESTS = ("score", "hessian", "log_prior", "sample_prior", "pointwise_log_likelihood", "of_rows")
 
 
-class Inside(Target):
+class InnerTarget(Target):
     """The density of a target inside, at ``forward`` of these coordinates, and what is added."""
 
     target: Any
@@ -43,7 +43,7 @@ class Inside(Target):
         return value + added(), pull(score)
 
 
-class Wrapper(Inside):
+class Wrapper(InnerTarget):
     """A target around another one, whose parts it has too.
 
     Rows and coordinates are those of the target inside. A subclass overrides what differs; of the
