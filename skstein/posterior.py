@@ -181,7 +181,9 @@ class ParticlePosterior:
         """The normal of this mean and covariance, as the ``prior=`` of a fit to more rows.
 
         It covers all coordinates on their reported scale, so that the new rows may have other means
-        and standard deviations. Particles are not kept: anything that is not normal is lost.
+        and standard deviations. Particles are not kept: anything that is not normal is lost. The
+        fit has to be of the same family, link and offset: names and classes are compared, these
+        are not.
 
         Returns
         -------
