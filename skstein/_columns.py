@@ -1,5 +1,7 @@
 """What is found out about the columns of a table before anything is fitted to its rows."""
 
+from numbers import Integral
+
 import numpy as np
 from scipy import sparse
 
@@ -15,6 +17,34 @@ def canonical(X):
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def column_position(column, names, p, parameter):
+    """The position of a column given by name, with or without a transformer's prefix, or number.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X, of ``p`` columns with ``names`` or None, has no such column, or several.
+    """
+    if isinstance(column, Integral) and not isinstance(column, bool):
+        if not 0 <= column < p:  # type: ignore[operator]
+            raise ValueError(f"{parameter} has column {column}, but X has {p} columns.")
+        return int(column)
+    if not isinstance(column, str):
+        raise TypeError(f"{parameter} takes names or numbers of columns, got {column!r}.")
+    if names is None:
+        raise ValueError(
+            f"{parameter} has the column {column!r}, but the columns of X have no names: give "
+            "a data frame (in a pipeline, set_output of the steps before), or numbers."
+        )
+    names = list(names)
+    found = [j for j, name in enumerate(names) if name == column]
+    found = found or [j for j, name in enumerate(names) if name.endswith(f"__{column}")]
+    if len(found) != 1:
+        what = "several columns of X end with it" if found else f"X has {', '.join(names)}"
+        raise ValueError(f"{parameter} has the column {column!r}, but {what}.")
+    return found[0]
 
 
 def missing_values(column):

@@ -178,6 +178,11 @@ def test_a_column_goes_through_pipelines_searches_and_displays():
     display = PosteriorIntervalDisplay.from_estimator(search)
     assert sorted(display.names) == ["a", "b"]
     assert np.isfinite(loo(search, frame, y).elpd)
+    # The name is found without the prefix, too.
+    prefixed = clone(search.best_estimator_)
+    prefixed.set_params(columntransformer__verbose_feature_names_out=True).fit(frame, y)
+    assert posterior_of(prefixed).names[1] == "standardscaler__a"
+    assert_allclose(prefixed.predict(frame), search.predict(frame))
     if pytest.importorskip("arviz_base"):
         assert to_arviz(search, frame, y)["observed_data"]["y"].shape == (len(y),)
 
@@ -216,7 +221,7 @@ def test_what_is_refused(Estimator):
     with pytest.raises(ValueError, match="offset holds a value of magnitude"):
         model.fit(X, y, offset=np.full(len(y), 1e200))
     for wrong in ("log_exposure", 3, -1, True):
-        with pytest.raises(ValueError, match="offset"):
+        with pytest.raises((ValueError, TypeError), match="offset"):
             clone(model).set_params(offset=wrong).fit(Z, y)
     with pytest.raises(ValueError, match="offset=0 leaves no feature"):
         clone(model).set_params(offset=0).fit(Z[:, :1], y)

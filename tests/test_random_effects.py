@@ -426,7 +426,7 @@ def test_rows_without_a_group(sites):
         ({"random_effects": ["site"], "prior": JOINT}, "a MultivariateNormal prior and random"),
         ({"random_effects": lambda X: "site"}, "must be a list of columns"),
         ({"random_effects": {"site": "x"}}, "give a list of features"),
-        ({"random_effects": [1.5]}, "must hold names or numbers of columns"),
+        ({"random_effects": [1.5]}, "takes names or numbers of columns"),
         ({"random_effects": ["site"], "factorized": True}, "factorized=True and random_effects"),
         ({"random_effects": ["year"]}, "X has text in it"),
         ({"random_effects": []}, "random_effects has no column"),

@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.special import ndtri
 from sklearn.utils import Bunch, check_array, check_X_y
 
-from .._columns import canonical, missing_values
+from .._columns import canonical, column_position, missing_values
 from .._validation import about, check_features, check_magnitude, columns_of, refuse_dask
 from ..targets import Grouping, MixedTarget
 from .offset import split
@@ -173,7 +173,7 @@ class RandomEffects:
         if not len(given := given if isinstance(given, dict) else list(given)):
             raise ValueError("random_effects has no column: give one, or None for no groups.")
         p, slopes = estimator.n_features_in_, given if isinstance(given, dict) else {}
-        columns = [_position(column, names, p) for column in given]
+        columns = [column_position(column, names, p, "random_effects") for column in given]
         offset = estimator._offset_column(None)
         if len({*columns, offset}) <= len(columns):
             raise ValueError("random_effects names a column twice, or that of the offset.")
@@ -186,7 +186,9 @@ class RandomEffects:
                     f"random_effects gives {column!r} the slopes {with_slopes!r}: give a list of "
                     "features, [] for an intercept alone."
                 )
-            of_slopes = [_position(slope, names, p) for slope in with_slopes]
+            of_slopes = [
+                column_position(slope, names, p, "random_effects") for slope in with_slopes
+            ]
             if len(set(of_slopes)) < len(of_slopes):
                 raise ValueError(f"random_effects gives {column!r} a slope twice: {with_slopes!r}.")
             if not np.isin(of_slopes, common).all():
@@ -342,28 +344,6 @@ def read(estimator, X, y="no_validation", reset=False):
     with about("X"):
         _, y = check_X_y(table.codes, y, estimator=estimator)
     return table, y
-
-
-def _position(column, names, p):
-    """The position of a column given by name, with or without a transformer's prefix, or number."""
-    if isinstance(column, Integral) and not isinstance(column, bool):
-        if not 0 <= column < p:  # type: ignore[operator]
-            raise ValueError(f"random_effects has column {column}, but X has {p} columns.")
-        return int(column)
-    if not isinstance(column, str):
-        raise TypeError(f"random_effects must hold names or numbers of columns, got {column!r}.")
-    if names is None:
-        raise ValueError(
-            f"random_effects has the column {column!r}, but the columns of X have no names: give "
-            "a data frame (in a pipeline, set_output of the steps before), or numbers."
-        )
-    names = list(names)
-    found = [j for j, name in enumerate(names) if name == column]
-    found = found or [j for j, name in enumerate(names) if name.endswith(f"__{column}")]
-    if len(found) != 1:
-        what = "several columns of X end with it" if found else f"X has {', '.join(names)}"
-        raise ValueError(f"random_effects has the column {column!r}, but {what}.")
-    return found[0]
 
 
 def _as_array(column):

@@ -40,9 +40,10 @@ class BayesianLogisticRegression(GeneralizedLinearClassifier):
         Weight of each class, multiplied into the sample weights; ``"balanced"`` gives all classes
         the same total weight.
     offset : str or int, default=None
-        Name or position of a column of X that is not a feature: it is added to the linear predictor
-        as it is, with coefficient 1, like the logarithm of an exposure. If the offset is not in X,
-        `fit` and the predictions take it beside X.
+        Name, with or without a transformer's prefix, or position of a column of X that is not a
+        feature: it is added to the linear predictor as it is, with coefficient 1, like the
+        logarithm of an exposure. If the offset is not in X, `fit` and the predictions take it
+        beside X.
     random_state : int, RandomState instance or None, default=None
         Seed of the inference; an int makes it reproducible.
     n_jobs : int, default=None

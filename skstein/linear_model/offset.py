@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
+from .._columns import column_position
 from .._validation import about, check_magnitude, refuse_dask
 
 
@@ -16,13 +17,10 @@ def offset_column(offset, names, n_columns):
     """Position of the column of X that the parameter ``offset`` says, None for None."""
     if offset is None:
         return None
-    known = range(n_columns) if names is None or not isinstance(offset, str) else list(names)
-    if offset not in known or isinstance(offset, bool):
-        columns = f"columns 0 to {n_columns - 1}" if isinstance(known, range) else f"{known}"
-        raise ValueError(f"offset={offset!r} is not a column of X, which has {columns}.")
+    column = column_position(offset, names, n_columns, "offset")
     if n_columns == 1:
         raise ValueError(f"offset={offset!r} leaves no feature: X needs another column.")
-    return known.index(offset)
+    return column
 
 
 def split(X, column):
