@@ -69,7 +69,7 @@ def check_target(target, theta=None, *, random_state=None, rtol=1e-4):
     if supports(target, "score"):
         score = _check_rows(target.score, "score", theta, theta.shape)
         # A point may be the mode, where the score is 0; the neighbourhood tells its size.
-        size = np.abs(np.concatenate([score, target.score(theta + 0.01)])).max()
+        size = np.abs(np.concatenate([score, target.score(theta + 0.01)])).max(axis=0)
         for i, point in enumerate(theta):
             _check_derivative(
                 target.log_density, point, score[i], rtol * size, i, "score", "log_density"
@@ -77,7 +77,8 @@ def check_target(target, theta=None, *, random_state=None, rtol=1e-4):
     if supports(target, "hessian") and supports(target, "score"):
         for i, point in enumerate(theta):
             hessian = _evaluate(target.hessian, "hessian", point, (target.dim, target.dim))
-            size = np.abs(hessian).max()
+            size = np.abs(hessian).max(axis=0)
+            size = np.sqrt(np.outer(size, size))
             _check_derivative(target.score, point, -hessian, rtol * size, i, "-hessian", "score")
     if target.n_rows is not None:
         _check_minibatches(target, theta, rng, rtol)
@@ -129,7 +130,7 @@ def _check_derivative(function, point, derivative, tolerance, i, name, of):
         miss = np.abs(quotient - derivative)
         best = quotient if best is None else np.where(miss < error, quotient, best)
         error = np.fmin(error, miss)
-    rounding = np.finfo(float).eps * np.abs(upper).max() / _STEPS[-1]
+    rounding = np.finfo(float).eps * np.abs(upper).max(axis=0) / _STEPS[-1]
     wrong = np.argwhere(~(error <= tolerance + 10.0 * rounding))
     if len(wrong):
         first = tuple(wrong[0])

@@ -47,7 +47,8 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
     ------
     TypeError
         If there is no classifier or regressor of skstein inside, or its outcome is transformed, of
-        which the likelihood is not known, or it has several outcomes.
+        which the likelihood is not known, or it has several outcomes, or rows are not independent
+        given a particle, as of a Gaussian process.
     ValueError
         If y has another length than X or a class that was not seen in `fit`, or if a coordinate
         has the name of a dimension or of the outcome: "chain", "draw", "row" or "y".
@@ -57,6 +58,11 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
     See Also
     --------
     skstein.loo : Leave-one-out scores without ArviZ.
+
+    Notes
+    -----
+    In ArviZ every row counts once, whatever the sample or class weights of the fit. `skstein.loo`
+    takes weights.
 
     Examples
     --------

@@ -134,11 +134,6 @@ def loo(estimator, X, y, sample_weight=None):
     """
     prediction = with_likelihood(estimator, X, "loo")
     inner = prediction.estimator
-    if not inner._rows_independent:
-        raise TypeError(
-            "loo needs rows that are independent given a particle; a particle of "
-            f"{type(inner).__name__} has seen them all. Use cross_val_score."
-        )
     y = inner._observed_at(prediction.X, y)
     counts = check_sample_weight(sample_weight, prediction.X)
     chains = inner.posterior_.chains

@@ -25,7 +25,7 @@ __all__ = ["Predictive", "predictive", "with_likelihood"]
 
 
 def with_likelihood(estimator, X, caller):
-    """`predictive`, if there is a likelihood of one outcome; otherwise ``caller`` refuses it."""
+    """`predictive`, if rows have a likelihood of one outcome each; else ``caller`` refuses it."""
     prediction = predictive(estimator, X)
     if isinstance(prediction, TransformedOutcome):
         raise TypeError(
@@ -34,6 +34,12 @@ def with_likelihood(estimator, X, caller):
         )
     if prediction.n_outcomes > 1:
         raise TypeError(f"{caller} needs a single outcome; fit one estimator per outcome.")
+    inner = prediction.estimator
+    if not inner._rows_independent:
+        raise TypeError(
+            f"{caller} needs rows that are independent given a particle; a particle of "
+            f"{type(inner).__name__} has seen them all. Use cross_val_score."
+        )
     return prediction
 
 

@@ -111,6 +111,24 @@ def test_a_hessian_of_the_log_density_itself():
     )
 
 
+def test_a_wrong_score_of_a_coordinate_beside_a_larger_one(rng):
+    income = rng.normal(3e4, 1e4, 100)
+    A = np.column_stack([np.ones(100), income])
+    y = A @ [2.0, 1e-4] + rng.normal(size=100)
+
+    def log_density(theta):
+        return -0.5 * ((y - theta @ A.T) ** 2).sum(axis=1)
+
+    def score(theta):
+        return (y - theta @ A.T) @ A
+
+    check_target(LogDensity(log_density, score, dim=2), random_state=0)
+    for wrong in ([-1.0, 1.0], [2.0, 1.0], [1.0, 0.0]):
+        target = LogDensity(log_density, lambda t, w=wrong: w * score(t), dim=2)
+        with pytest.raises(ValueError, match=r"the difference quotient of log_density is"):
+            check_target(target, random_state=0)
+
+
 def test_a_hessian_with_a_wrong_entry():
     wrong = PRECISION.copy()
     wrong[1, 2] = 0.0

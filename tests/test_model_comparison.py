@@ -227,3 +227,5 @@ def test_what_is_refused(regression):
     process = SparseGPRegressor(n_inducing=5, random_state=0).fit(X, y)
     with pytest.raises(TypeError, match="a particle of SparseGPRegressor has seen them all"):
         loo(process, X, y)
+    with pytest.raises(TypeError, match="to_arviz needs rows that are independent"):
+        to_arviz(process, X, y)

@@ -334,6 +334,18 @@ def test_frames_with_text_are_made_again(library, diabetes):
         PredictiveIntervalDisplay.from_estimator(reg, X, "sex")
 
 
+def test_categories_are_labels_also_where_these_are_numbers(rng):
+    store = pd.Categorical(rng.choice([1, 2, 9], 200, p=[0.2, 0.2, 0.6]))
+    X = pd.DataFrame({"a": rng.normal(size=200), "store": store})
+    y = X["a"] + X["store"].astype(float)
+    columns = ColumnTransformer([("store", OneHotEncoder(), ["store"])], remainder="passthrough")
+    reg = make_pipeline(columns, BayesianLinearRegression("laplace", random_state=0)).fit(X, y)
+    display = PredictiveIntervalDisplay.from_estimator(reg, X, "a", values=[0.0])
+    assert_allclose(display.mean[0], 9.0, atol=0.1)
+    with pytest.raises(ValueError, match="'store' is not numeric"):
+        PredictiveIntervalDisplay.from_estimator(reg, X, "store")
+
+
 @pytest.mark.parametrize("missing", [None, np.nan])
 def test_text_may_be_missing(missing, diabetes):
     X, y = diabetes

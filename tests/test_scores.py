@@ -163,6 +163,7 @@ def test_the_true_interval_has_the_best_score_and_its_coverage(rng):
     assert covered == pytest.approx(0.9, abs=5 * np.sqrt(0.09 / len(y)))
     assert interval_coverage([1.0, 2.0], [[1.0, 1.0], [2.5, 3.0]]) == 0.5
     assert np.isnan(interval_coverage([1.0, 2.0], [[0.0, np.nan], [1.0, np.inf]]))
+    assert np.isnan(interval_coverage([np.nan, 2.0], [[0.0, 1.0], [1.0, np.inf]]))
 
 
 # All of them.

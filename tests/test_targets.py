@@ -356,6 +356,11 @@ def test_functions_may_work_in_place(rng):
     assert_allclose(first, np.sum(theta**2, axis=1))
 
 
+def test_two_coordinates_of_one_name_are_refused():
+    with pytest.raises(ValueError, match="2 coordinates are called 'a'"):
+        LogDensity(lambda t: -0.5 * np.sum(t**2, axis=1), dim=2, names=["a", "a"])
+
+
 def test_nan_names_the_function_and_the_particle():
     def log_density(theta):
         return np.where(theta[:, 0] > 1, np.nan, 0.0)

@@ -178,7 +178,7 @@ def interval_coverage(y_true, interval, *, sample_weight=None):
     Returns
     -------
     coverage : float
-        Between 0 and 1; nan if an end is.
+        Between 0 and 1; nan if an outcome or an end is.
 
     Raises
     ------
@@ -193,7 +193,8 @@ def interval_coverage(y_true, interval, *, sample_weight=None):
     """
     y_true, low, high = _ends(y_true, interval)
     inside = np.where((low <= y_true) & (y_true <= high), 1.0, 0.0)
-    return average(np.where(np.isnan(low) | np.isnan(high), np.nan, inside), sample_weight)
+    unknown = np.isnan(y_true) | np.isnan(low) | np.isnan(high)
+    return average(np.where(unknown, np.nan, inside), sample_weight)
 
 
 def _outcomes(y_true):

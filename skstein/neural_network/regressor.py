@@ -279,10 +279,12 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
                 'far too small: use noise="normal", or whole networks, subspace=None.'
             )
         scaling = self._find_scaling(X, weights, y)
-        if len(y) > 1 and (y[0] == y).all(axis=0).any():
+        constant = (y[0] == y).all(axis=0)
+        if len(y) > 1 and constant.any():
+            which = "y" if constant.all() else f"column {constant.argmax()} of y"
             warn(
-                f"y is constant ({y[0].tolist()}): there is nothing to learn, and the noise "
-                "comes from its prior.",
+                f"{which} is constant ({y[0, constant].tolist()}): there is nothing to learn, and "
+                "the noise comes from its prior.",
                 UserWarning,
             )
         target = self._make_target(X, y, weights, scaling)

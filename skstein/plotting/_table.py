@@ -10,12 +10,19 @@ def table_of(X):
     """A table of X, which may be an array, a sparse matrix, or a data frame of any library."""
     if hasattr(X, "columns"):
         names = list(X.columns)
-        columns = [np.asarray(X[name]) for name in names]
+        columns = [_labels_or_numbers(X[name]) for name in names]
         return NamedColumns(
             names, columns, lambda parts: type(X)(dict(zip(names, parts, strict=True)))
         )
     X = X.toarray() if sparse.issparse(X) else np.asarray(X)
     return NamedColumns(range(X.shape[1]), list(X.T), np.column_stack)
+
+
+def _labels_or_numbers(column):
+    """A column as an array; categories are labels, also where these are numbers."""
+    if getattr(column.dtype, "name", None) == "category":
+        column = column.astype(object)
+    return np.asarray(column)
 
 
 class NamedColumns:

@@ -29,8 +29,8 @@ def check_distinct(names):
     if len(set(names)) < len(names):
         [(name, times)] = Counter(names).most_common(1)
         raise ValueError(
-            f"{times} coordinates are called {name!r}: rename columns of X, of which none can be "
-            "called as the intercept is or a parameter of the outcome."
+            f"{times} coordinates are called {name!r}: give them different names, and rename "
+            "columns of X that are called as the intercept is or a parameter of the outcome."
         )
 
 
@@ -46,6 +46,7 @@ def as_names(names, count, parameter="names"):
     names = tuple(map(str, names))
     if len(names) != count:
         raise ValueError(f"{parameter} must have {count} entries, got {len(names)}.")
+    check_distinct(names)
     return names
 
 

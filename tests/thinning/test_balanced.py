@@ -11,11 +11,15 @@ from skstein.thinning.balanced import _SWEEPS
 
 
 def features(x):
-    """White coordinates and ramps of half a standard deviation to either side, less their means."""
+    """White coordinates and ramps of half a standard deviation to either side, less their means.
+
+    The standard deviation is that of a normal with these outer quantiles.
+    """
     knots = np.quantile(x, [0.05, 0.5, 0.95], axis=0)
+    std = (knots[2] - knots[0]) / 3.29
     root = np.linalg.cholesky(np.cov(x.T, ddof=0).reshape(x.shape[1], -1))
     white = np.linalg.solve(root, x.T).T
-    ramps = [np.clip((x - knot) / (0.5 * x.std(axis=0)), -1, 1) for knot in knots]
+    ramps = [np.clip((x - knot) / (0.5 * std), -1, 1) for knot in knots]
     every = np.concatenate([white, *ramps], axis=1)
     return every - every.mean(axis=0)
 
@@ -60,6 +64,15 @@ def test_points_have_the_means_spread_and_quantiles_of_all_draws(rng):
         gaps.append([np.mean(((found - of_all) / std) ** 2) for found in of_some])
     of_points, of_even = np.mean(gaps, axis=0)
     assert of_points < 0.5 * of_even
+
+
+@pytest.mark.parametrize("tail", ["one draw far out", "Cauchy"])
+def test_few_draws_far_out_do_not_decide(tail, rng):
+    x = rng.standard_cauchy((10_000, 2)) if tail == "Cauchy" else rng.normal(size=(10_000, 2))
+    x[-1] += 1e4
+    levels = np.quantile(x, [0.05, 0.5, 0.95], axis=0)
+    below = np.mean(x[balanced_thin(x, 100)][:, None] < levels, axis=0)
+    assert np.abs(below - [[0.05], [0.5], [0.95]]).max() < 0.08
 
 
 def test_linear_combinations_of_correlated_coordinates_are_balanced(rng):
