@@ -12,6 +12,7 @@ import numpy as np
 
 from ._random import as_generator
 from .targets import supports
+from .targets.base import require_target
 
 _POINTS = 4
 _STEPS = np.finfo(float).eps ** (1 / 3) * np.array([1.0, 8.0, 64.0])
@@ -39,6 +40,8 @@ def check_target(target, theta=None, *, random_state=None, rtol=1e-4):
         If the log density has the wrong shape, is not finite or mixes its rows, or if score,
         Hessian or minibatches disagree with it; the message names the function, the coordinate and
         the two numbers.
+    TypeError
+        If it is no target.
 
     Notes
     -----
@@ -56,6 +59,7 @@ def check_target(target, theta=None, *, random_state=None, rtol=1e-4):
         ...
     ValueError: score[0] is 1 at point 0, but the difference quotient of log_density is -1.
     """
+    require_target(target)
     rng = as_generator(random_state)
     if theta is None:
         theta = target.initial + 0.5 * rng.standard_normal((_POINTS, target.dim))

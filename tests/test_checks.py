@@ -129,6 +129,11 @@ def test_a_wrong_score_of_a_coordinate_beside_a_larger_one(rng):
             check_target(target, random_state=0)
 
 
+def test_what_is_no_target():
+    with pytest.raises(TypeError, match="target must be a log density such as LogDensity"):
+        check_target(log_density)
+
+
 def test_a_hessian_with_a_wrong_entry():
     wrong = PRECISION.copy()
     wrong[1, 2] = 0.0

@@ -17,7 +17,7 @@ from .._warnings import warn
 from ..posterior import ParticlePosterior
 from ..protocols import Bijection, WorkingTarget
 from ..targets import ControlVariate, Transformed, supports
-from ..targets.base import NotANumber
+from ..targets.base import NotANumber, require_target
 from ..targets.surrogate import surrogate_lacks
 from ..targets.transformed_regression import transformed_target
 from ._heavy_tails import follow_tails
@@ -126,11 +126,7 @@ def infer(target, inference="mcmc", *, init=None, random_state=None, n_jobs=None
     >>> bool(np.all(np.abs(posterior.mean()) < 0.1))
     True
     """
-    if isinstance(target, type) or not (hasattr(target, "dim") and hasattr(target, "log_density")):
-        raise TypeError(
-            f"target must be a log density such as LogDensity(log_density, score, dim=2), got "
-            f"{target!r}."
-        )
+    require_target(target)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function, got {callback!r}.")
     engine = resolve_engine(inference)

@@ -20,6 +20,15 @@ def supports(target: Any, part: str) -> bool:
     return getattr(target, part, None) is not None
 
 
+def require_target(target):
+    """Refuse what is no target, such as a function or a class."""
+    if isinstance(target, type) or not (hasattr(target, "dim") and hasattr(target, "log_density")):
+        raise TypeError(
+            f"target must be a log density such as LogDensity(log_density, score, dim=2), got "
+            f"{target!r}."
+        )
+
+
 class NotANumber(ValueError):
     """A user's function returned NaN; `infer` adds to the message when that was."""
 
