@@ -6,7 +6,7 @@ each row's group: a negative one, made from the label, for a group that was not 
 The effects of a new group are drawn from the fitted distribution, one draw per particle. The draw
 depends on the particle and the label alone: predictions of a row do not depend on the others, drawn
 particles keep their draws, and over the posterior's particles the draws are those of evenly spread
-probabilities.
+probabilities. Means and variances are integrals over the distribution.
 """
 
 import zlib
@@ -105,9 +105,8 @@ class FittedGrouping:
         for first in range(0, len(self.sds), n_terms):
             total = 0.0
             for t in range(n_terms):
-                effects = np.where(
-                    unseen[:, None], 0.0, theta[:, self.effects[places, first + t]].T
-                )
+                effects = theta[:, self.effects[places, first + t]].T
+                effects[unseen] = 0.0
                 sd = np.exp(theta[:, self.sds[first + t]])
                 for code in strangers:
                     effects[codes == code] = sd * _drawn(code, known, theta, self.sds[first + t])

@@ -107,6 +107,7 @@ class LinearPredictions(PredictsOutcomes):
         return self._at_level(effects)
 
     def _at_level(self, level):
+        """The same at a level of ``_LEVELS``, or "seen": of groups that `fit` saw alone."""
         twin = copy(self)
         twin._level = level
         return twin

@@ -121,7 +121,8 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
                 return np.column_stack([moments, np.zeros(len(moments))])
             squares = weights * (self._outcome.expected(heads) - moments[:, :1]) ** 2
             total = np.where(moments[:, 1] > 0.0, moments[:, 1], 1.0)
-            return np.column_stack([moments, squares.max(axis=1) / total])
+            share = np.nan_to_num(squares.max(axis=1) / total, nan=1.0)  # of infinite ones
+            return np.column_stack([moments, share])
 
         blocks = (averages(heads, weights) for _, heads, weights in self._row_noises(X))
         return np.moveaxis(without_overflow(blocks), 1, 0)
