@@ -159,7 +159,8 @@ def _check_minibatches(target, theta, rng, rtol):
             shares = [len(rows) / target.n_rows for rows in batches[1:]]
             pooled = sum(share * half for share, half in zip(shares, halves, strict=True))
         for value, what in ((first, "all rows"), (pooled, "two halves of the rows, averaged")):
-            wrong = np.argwhere(np.abs(value - full) > rtol * max(1.0, np.abs(full).max()))
+            size = np.maximum(1.0, np.abs(full).max(axis=0))
+            wrong = np.argwhere(np.abs(value - full) > rtol * size)
             if len(wrong):
                 at = tuple(wrong[0])
                 entry = f"{name}[{at[1]}]" if full.ndim > 1 else name

@@ -186,6 +186,18 @@ def test_minibatches_that_are_not_scaled(part, rng):
     refuse(target, rf"{part}.* two halves of the rows, averaged, .* scaled by n_rows")
 
 
+def test_a_wrong_minibatch_of_a_coordinate_beside_a_larger_one(rng):
+    class WrongIntercept(LogisticTarget):
+        def score(self, theta, rows=None):
+            value = super().score(theta, rows)
+            if rows is not None:
+                value[:, 0] *= 2.0
+            return value
+
+    X = rng.normal(3e6, 1e6, (20, 1))
+    refuse(WrongIntercept(X, np.arange(20) % 2), r"score\[0\] is .* scaled by n_rows")
+
+
 @pytest.mark.parametrize("theta", [[1.0, 2.0, 3.0], np.zeros((2, 2)), np.zeros((0, 3))])
 def test_theta_of_the_wrong_shape(theta):
     refuse(normal(), r"theta must have shape \(m, 3\)", theta=theta)

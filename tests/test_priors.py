@@ -1,6 +1,9 @@
 """Priors against SciPy's densities, finite differences, quadrature over what they integrate out."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
@@ -387,6 +390,24 @@ def test_a_bad_location_is_refused_by_name(loc):
     clf = BayesianLogisticRegression(LaplaceDraws(n_particles=20), prior=Normal(loc=loc))
     with pytest.raises(ValueError, match="prior's loc"):
         clf.fit(X[:100], y[:100])
+
+
+@pytest.mark.parametrize("parameter", ["loc", "scale"])
+def test_a_series_with_names_is_refused_and_one_without_read(parameter):
+    """Read by position it would be that of other features."""
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    values = pd.Series([1.0, 2.0, 0.5, 1.5], index=X.columns[::-1])
+    clf = BayesianLogisticRegression(LaplaceDraws(n_particles=20, min_ess=0.1), random_state=0)
+    clf.set_params(prior=Normal(**{parameter: values}))
+    with pytest.raises(ValueError, match=f"prior's {parameter} must be .* without names"):
+        clf.fit(X[:100], y[:100])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [
+            clone(clf).set_params(prior=Normal(**{parameter: plain})).fit(X[:100], y[:100]).coef_
+            for plain in (values.reset_index(drop=True), values.to_list())
+        ]
+    assert_array_equal(*found)
 
 
 def test_networks_refuse_a_location():
