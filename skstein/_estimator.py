@@ -121,6 +121,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
 
         engine = self._engine(target)
         self.inference_ = engine.last_stage
+        fitted["_weighted"] = sample_weight is not None
         attributes = partial(self._attributes, bijection, target.names, fitted)
         init, n_rounds = self._earlier(target, bijection), engine.n_rounds(target)
         with self._rounds(n_rounds, attributes, X, y, sample_weight, offset) as callback:
@@ -156,6 +157,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
         from .inference._infer import run_update
 
         self.inference_ = resolve_engine(self.inference)
+        fitted["_weighted"] = sample_weight is not None or self.__dict__.get("_weighted", False)
         attributes = partial(self._attributes, bijection, target.names, fitted)
         with self._rounds(1, attributes, X, y, sample_weight, offset) as callback:
             posterior = run_update(self.posterior_, target, self.inference_, n_jobs=self.n_jobs)

@@ -14,7 +14,7 @@ from .predictive import with_likelihood
 __all__ = ["to_arviz"]
 
 
-def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container="auto"):
+def to_arviz(estimator, X, y=None, *, offset=None, n_draws=None, random_state=None, container="auto"):
     """A fitted classifier or regressor, and what it says of rows, for ArviZ.
 
     Parameters
@@ -25,6 +25,8 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
         Rows to predict. For comparison of models, those of the fit.
     y : array-like of shape (n_samples,), default=None
         Their outcomes; without them there are no groups ``log_likelihood`` and ``observed_data``.
+    offset : array-like of shape (n_samples,), default=None
+        The offset of these rows, if `fit` was given one beside X.
     n_draws : int, default=None
         Number of draws to make of the particles. By default all draws of the chains where the
         posterior has them, which takes 16 bytes per draw and row; else, and of a network with a
@@ -75,7 +77,7 @@ def to_arviz(estimator, X, y=None, *, n_draws=None, random_state=None, container
     >>> round(loo(data).p)  # effective number of parameters
     11
     """
-    prediction = with_likelihood(estimator, X, "to_arviz")
+    prediction = with_likelihood(estimator, X, "to_arviz", offset)
     inner, rng, outcome = prediction.estimator, as_generator(random_state), prediction.outcome
     try:
         found, names = inside(estimator)

@@ -74,7 +74,7 @@ class LeaveOneOut:
     bad_k: float
 
 
-def loo(estimator, X, y, sample_weight=None):
+def loo(estimator, X, y, sample_weight=None, offset=None):
     """Leave-one-out score of a fit, from the rows of the fit.
 
     Parameters
@@ -89,6 +89,8 @@ def loo(estimator, X, y, sample_weight=None):
         The weights of the fit. A weight of k counts as k equal rows, one of which is left out, and
         a weight below 1 as that part of a row, which is left out whole. What ``class_weight`` made
         of them in the fit is known.
+    offset : array-like of shape (n_samples,), default=None
+        The offset that `fit` was given beside X, if any.
 
     Returns
     -------
@@ -108,7 +110,8 @@ def loo(estimator, X, y, sample_weight=None):
     Warns
     -----
     UserWarning
-        If the Pareto shape of a row is above ``min(1 - 1 / log10(n_draws), 0.7)``: its score is
+        If the fit had weights and ``sample_weight`` is None: each row then counts once, which is
+        not the model of the fit. If the Pareto shape of a row is above ``min(1 - 1 / log10(n_draws), 0.7)``: its score is
         unreliable. A hundred points cannot show the tails; keep more of them.
 
     See Also
@@ -132,8 +135,10 @@ def loo(estimator, X, y, sample_weight=None):
     >>> result.bad_k
     0.0
     """
-    prediction = with_likelihood(estimator, X, "loo")
+    prediction = with_likelihood(estimator, X, "loo", offset)
     inner = prediction.estimator
+    if sample_weight is None and inner.__dict__.get("_weighted"):
+        warn("the fit had weights, and here each row counts once: give sample_weight.", UserWarning)
     y = inner._observed_at(prediction.X, y)
     counts = check_sample_weight(sample_weight, prediction.X)
     chains = inner.posterior_.chains
@@ -184,7 +189,7 @@ def _powers(estimator, y, counts):
     return powers if class_weight is None else powers * class_weight[y]
 
 
-def compare(estimators, X, y, sample_weight=None):
+def compare(estimators, X, y, sample_weight=None, offset=None):
     """A table of models of the same outcomes, by their leave-one-out scores, the best one first.
 
     Parameters
@@ -192,7 +197,7 @@ def compare(estimators, X, y, sample_weight=None):
     estimators : dict of str to estimator instance
         Fitted on these rows. For a model of some features only, pass a pipeline that selects
         columns first.
-    X, y, sample_weight
+    X, y, sample_weight, offset
         As in `loo`.
 
     Returns
@@ -239,7 +244,7 @@ def compare(estimators, X, y, sample_weight=None):
     """
     if not isinstance(estimators, Mapping) or not estimators:
         raise ValueError("compare needs a dict of estimators by name, such as {'a': reg}.")
-    results = {name: loo(model, X, y, sample_weight) for name, model in estimators.items()}
+    results = {name: loo(model, X, y, sample_weight, offset) for name, model in estimators.items()}
     names = sorted(results, key=lambda name: -results[name].elpd)
     found = [results[name] for name in names]
     scores = np.column_stack([result.pointwise for result in found])

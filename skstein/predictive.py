@@ -24,9 +24,9 @@ from ._transformed_outcome import TransformedOutcome, transformed
 __all__ = ["Predictive", "predictive", "with_likelihood"]
 
 
-def with_likelihood(estimator, X, caller):
+def with_likelihood(estimator, X, caller, offset=None):
     """`predictive`, if rows have a likelihood of one outcome each; else ``caller`` refuses it."""
-    prediction = predictive(estimator, X)
+    prediction = predictive(estimator, X, offset=offset)
     if isinstance(prediction, TransformedOutcome):
         raise TypeError(
             f"{caller} needs the likelihood of y, which is not known behind a "

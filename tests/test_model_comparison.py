@@ -127,6 +127,8 @@ def test_a_weight_below_one_is_left_out_whole(weights, rng):
         expected.append(model.log_predictive(X[[i]], y[[i]])[0])
     found = loo(model.fit(X, y, w), X, y, w)
     assert_allclose(found.pointwise[::4], expected, atol=0.03)
+    with pytest.warns(UserWarning, match="the fit had weights, .* give sample_weight"):
+        loo(model, X, y)
 
 
 def test_a_weight_is_that_many_rows(regression, rng):

@@ -89,11 +89,16 @@ def test_a_column_is_the_same_as_an_array_beside(Estimator):
     expected = said(given, X[:9], y[:9], offset=offset[:9])
     Z = beside(X, offset)
     frame = pd.DataFrame(Z, columns=["a", "log_exposure", "b"])
+    elpd = loo(given, X, y, offset=offset).elpd
+    drawn = to_arviz(given, X, y, offset=offset, random_state=0)["posterior_predictive"]["y"]
     for which, table in ((COLUMN, Z), ("log_exposure", frame), (COLUMN, sparse.csr_array(Z))):
         model = Estimator("laplace", random_state=0, offset=which).fit(table, y)
         few = frame[:9] if table is frame else table[:9]
         assert model.coef_.shape[-1] == 2 and model.n_features_in_ == 3
         assert_allclose(model.coef_, given.coef_, rtol=1e-6)
+        assert_allclose(loo(model, table, y).elpd, elpd, rtol=1e-6)
+        again = to_arviz(model, table, y, random_state=0)["posterior_predictive"]["y"]
+        assert_allclose(again, drawn, rtol=1e-6)
         found = said(pickle.loads(pickle.dumps(model)), few, y[:9])
         for name, values in expected.items():
             assert_allclose(found[name], values, rtol=1e-6, err_msg=name)
