@@ -14,7 +14,9 @@ from .predictive import with_likelihood
 __all__ = ["to_arviz"]
 
 
-def to_arviz(estimator, X, y=None, *, offset=None, n_draws=None, random_state=None, container="auto"):
+def to_arviz(
+    estimator, X, y=None, *, offset=None, n_draws=None, random_state=None, container="auto"
+):
     """A fitted classifier or regressor, and what it says of rows, for ArviZ.
 
     Parameters

@@ -111,8 +111,9 @@ def loo(estimator, X, y, sample_weight=None, offset=None):
     -----
     UserWarning
         If the fit had weights and ``sample_weight`` is None: each row then counts once, which is
-        not the model of the fit. If the Pareto shape of a row is above ``min(1 - 1 / log10(n_draws), 0.7)``: its score is
-        unreliable. A hundred points cannot show the tails; keep more of them.
+        not the model of the fit. If the Pareto shape of a row is above
+        ``min(1 - 1 / log10(n_draws), 0.7)``: its score is unreliable. A hundred points cannot show
+        the tails; keep more of them.
 
     See Also
     --------
