@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.linalg import LinAlgError
-from scipy.special import expit, logsumexp, ndtr, ndtri
+from scipy.special import expit, ndtr, ndtri
 
 from .. import _jit
 from ..priors.deviations import LogInverseGamma
@@ -47,6 +47,7 @@ _RHO = np.linspace(-6.0, 24.0, 61)
 # Standard deviations from 0, from where on a coefficient stays as it is: no mass is at the spike.
 _STRONG = 5.0
 _LOCAL = np.arange(-15.0, 45.0, 0.25)  # logarithms of local scales
+_LOG_SHARE = np.log((_LOCAL[1] - _LOCAL[0]) / np.pi) - np.log(np.cosh(_LOCAL))
 
 
 @lru_cache
@@ -90,14 +91,16 @@ def _log_prior(beta, log_tau, log_c):
     tuple
         The sum over coefficients (m,); its derivatives by beta (m, k), log tau and log c (m,).
     """
-    log_share = np.log((_LOCAL[1] - _LOCAL[0]) / np.pi) - np.log(np.cosh(_LOCAL))
     beyond = 2.0 * (_LOCAL - (log_c - log_tau))  # the slab, (m, local scales)
     log_std = (_LOCAL - 0.5 * np.logaddexp(0.0, beyond))[:, None]
     log_b = np.log(np.maximum(np.abs(beta), 1e-300)) - log_tau
     square = np.exp(np.minimum(2.0 * (log_b[..., None] - log_std), 700.0))
-    terms = log_share - log_std - 0.5 * square
-    value = logsumexp(terms, axis=2)
-    share = np.exp(terms - value[..., None])
+    terms = _LOG_SHARE - log_std - 0.5 * square
+    largest = terms.max(axis=2)
+    share = np.exp(terms - largest[..., None])
+    size = share.sum(axis=2)
+    share /= size[..., None]
+    value = largest + np.log(size)
     by_b = -np.sum(share * square, axis=2)
     by_rho = np.sum(share * expit(beyond)[:, None] * (square - 1.0), axis=2).sum(axis=1)
     total = np.sum(value - 0.5 * np.log(2.0 * np.pi) - log_tau, axis=1)
@@ -135,9 +138,9 @@ class HorseshoeMap:
         return log_tau, slope, curve, z[:, -1:]
 
     def parts(self, z):
-        """Coefficients and derivatives, `horseshoe_coefficients`; those of tau by u."""
+        """Coefficients and derivatives, `horseshoe_coefficients`; those of tau by u; log tau."""
         log_tau, slope, curve, log_c = self._scales(z)
-        return _coefficients(z[:, self.coef], log_tau, log_c), slope, curve
+        return _coefficients(z[:, self.coef], log_tau, log_c), slope, curve, log_tau
 
     def forward(self, z):
         log_tau, _, _, log_c = self._scales(z)
@@ -163,7 +166,7 @@ class HorseshoeMap:
 
     def pull(self, score, at):
         """The transposed Jacobian times scores at ``forward(z)``; ``at`` is what `parts` gives."""
-        (_, by_w, by_tau, by_c, *_), slope, _ = at
+        (_, by_w, by_tau, by_c, *_), slope, *_ = at
         own, pulled = score[:, self.coef], score.copy()
         pulled[:, self.coef] = own * by_w
         along = score[:, -2] + np.einsum("ij,ij->i", own, by_tau)
@@ -174,11 +177,11 @@ class HorseshoeMap:
         return pulled
 
     def log_det(self, z):
-        parts, slope, _ = self.parts(z)
+        parts, slope, *_ = self.parts(z)
         return parts[4].sum(axis=1) + np.log(slope[:, 0])
 
     def _log_det_score(self, z, at):
-        (*_, by_w, by_rho), slope, curve = at
+        (*_, by_w, by_rho), slope, curve, _ = at
         score = np.zeros_like(z)
         score[:, self.coef] = by_w
         by_c = by_rho.sum(axis=1)
@@ -194,7 +197,7 @@ class HorseshoeMap:
 
     def push_score(self, z, score):
         at = self.parts(z)
-        (_, by_w, by_tau, by_c, *_), slope, _ = at
+        (_, by_w, by_tau, by_c, *_), slope, *_ = at
         pushed = score - self._log_det_score(z, at)
         own, along = pushed[:, self.coef] / by_w, pushed[:, -2] / slope[:, 0]
         pushed[:, self.coef] = own
@@ -342,28 +345,24 @@ class HorseshoeTarget(Wrapper):
     def forward(self, z):
         return self.map.forward(z)[:, : self._inner]
 
-    def _added(self, z):
+    def _added(self, z, log_tau):
         normal = z[:, self._normal]
         value = -0.5 * np.einsum("ij,ij->i", normal, normal)
+        strong = _log_prior(z[:, self._strong], log_tau, z[:, -1:])[0]
         constant = np.log(2.0) - 0.5 * len(self._normal) * np.log(2.0 * np.pi)
-        return value + constant + self._slab.log_density(2.0 * z[:, -1:]) + self._of_strong(z)[0]
-
-    def _of_strong(self, z):
-        """Log prior of the coefficients that stay as they are, and its derivatives."""
-        log_tau, *_, log_c = self.map._scales(z)
-        return _log_prior(z[:, self._strong], log_tau, log_c)
+        return value + constant + self._slab.log_density(2.0 * z[:, -1:]) + strong
 
     def log_prior(self, z):
-        return self.target.log_prior(z[:, : self._inner]) + self._added(z)
+        return self.target.log_prior(z[:, : self._inner]) + self._added(z, self.map._scales(z)[0])
 
     def _placed(self, z):
         at, theta = self.map.parts(z), z[:, : self._inner].copy()
         theta[:, self.map.coef] = at[0][0]
-        return theta, partial(self._added, z), partial(self._pull, z, at)
+        return theta, partial(self._added, z, at[-1]), partial(self._pull, z, at)
 
     def _pull(self, z, at, score):
         """The score in z, from that of the regression without the prior of the coefficients."""
-        _, by_strong, by_tau, by_c = self._of_strong(z)
+        _, by_strong, by_tau, by_c = _log_prior(z[:, self._strong], at[-1], z[:, -1:])
         score = np.column_stack([score, by_tau, by_c])
         score[:, self._strong] += by_strong
         score = self.map.pull(score, at)
