@@ -293,7 +293,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         -------
         log_proba : ndarray of shape (n_samples, n_classes)
         """
-        return self._over_rows(X, lambda heads, w: self._outcome.log_proba(heads, w))
+        return self._over_nodes(X, self._outcome.log_proba)
 
     @lazy_on_collections
     def predict_proba(self, X):
@@ -347,8 +347,18 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         refuse_unknown(y, self.classes_, "were not seen in fit")
         return np.searchsorted(self.classes_, y)
 
+    def _log_scores(self, X, y):
+        y = self._observed_at(X, y)
+        return self.predict_log_proba(X)[np.arange(len(y)), y]
+
     def _uncertainty(self, X):
-        return self._over_rows(X, lambda heads, w: self._outcome.uncertainty(heads, w)).T
+        return self._over_nodes(X, self._outcome.uncertainty).T
+
+    def _over_nodes(self, X, integral):
+        """Concatenate ``integral(heads, weights)`` over blocks of the rows of X."""
+        return without_overflow(
+            integral(heads, weights) for _, heads, weights in self._row_noises(X)
+        )
 
 
 class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):

@@ -23,6 +23,14 @@ def pytest_addoption(parser):
     )
 
 
+def pytest_collection_modifyitems(config, items):
+    """One worker runs what trains networks: the other one need not compile their routines too."""
+    if config.pluginmanager.has_plugin("xdist"):
+        for item in items:
+            if "MLP" in item.nodeid or "network" in item.nodeid:
+                item.add_marker(pytest.mark.xdist_group("networks"))
+
+
 @pytest.fixture
 def seed(request):
     return request.config.getoption("seed")

@@ -382,6 +382,10 @@ def test_what_a_prediction_along_a_feature_refuses(diabetes, reg, clf, iris):
         PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", values=[])
     with pytest.raises(ValueError, match=r"target must be one of the classes .*, got 7"):
         PredictiveIntervalDisplay.from_estimator(clf, iris[0], 0, target=7)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", y=diabetes[1][:9])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        UncertaintyDisplay.from_estimator(clf, iris[0], iris[1][:9])
     several = SparseGPRegressor(n_inducing=5, n_particles=2, optimizer=None, random_state=0)
     several.fit(X, np.column_stack([diabetes[1], -diabetes[1]]))
     with pytest.raises(TypeError, match="one outcome is drawn at a time"):

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.stats import halfnorm, kstest, norm, t
+from scipy.special import expit
+from scipy.stats import entropy, halfnorm, kstest, norm, t
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
@@ -252,6 +253,29 @@ def test_means_of_a_logarithmic_link_are_integrals_over_new_groups(n_groups):
         squares = np.exp(2.0 * posterior["intercept"] + 4.0 * half)
         variance = posterior.weights @ squares - expected**2 + expected
         assert_allclose(model.predict(rows, return_std=True)[1][1:] ** 2, variance, rtol=0.02)
+
+
+@quiet
+def test_probabilities_are_integrals_over_new_groups(rng):
+    """The same for all of them, and all that is said of them agrees."""
+    groups = np.repeat(np.arange(30), 10)
+    X = pd.DataFrame({"x": rng.normal(size=300), "site": groups})
+    predictor = 1.0 + X["x"] + rng.normal(size=30)[groups]
+    rows = pd.DataFrame({"x": 0.0, "site": [101, 102]})
+    nodes, shares = np.polynomial.hermite_e.hermegauss(64)
+    options = {"random_effects": ["site"], "standardize": False, "random_state": 0}
+    model = BayesianLogisticRegression("pmfvb", **options)
+    model.fit(X, (predictor + rng.logistic(size=300) > 0.0).astype(int))
+    posterior = model.posterior_
+    at = posterior["intercept"][:, None] + np.exp(posterior["log_sd[site]"])[:, None] * nodes
+    expected = posterior.weights @ expit(at) @ shares / shares.sum()
+    assert_allclose(model.predict_proba(rows)[:, 1], expected, rtol=1e-3)
+    assert_allclose(model.log_predictive(rows, [1, 1]), np.log(expected), rtol=1e-2)
+    total = model.predict_uncertainty(rows).total
+    assert_allclose(total, entropy([expected, 1.0 - expected]), rtol=1e-3)
+    grades = BayesianOrdinalRegression("pmfvb", **options)
+    grades.fit(X, np.digitize(predictor + rng.logistic(size=300), [0.0, 2.0]))
+    assert_allclose(*grades.predict_proba(rows), rtol=1e-12)
 
 
 @quiet

@@ -33,7 +33,8 @@ _PREDICTIONS = (
     "score",
 )
 _LEVELS = ("group", "population")
-_N_NODES = 8  # of the quadrature over effects of groups that were not seen
+_N_NODES = 8  # of the quadrature over effects of groups that were not seen,
+_MOST_PREDICTORS = 2  # on each of so many linear predictors at most
 _KEYWORDS = [
     Parameter("offset", Parameter.KEYWORD_ONLY, default=None),
     Parameter("effects", Parameter.KEYWORD_ONLY, default=_LEVELS[0]),
@@ -127,7 +128,8 @@ class LinearPredictions(PredictsOutcomes):
     def _row_noises(self, X):
         # An effect of a group that was not seen is integrated over: where its exponential counts,
         # the mean of a draw for each particle may be far off.
-        if self._effects is None or self._level != _LEVELS[0]:
+        few = self._outcome.n_predictors <= _MOST_PREDICTORS
+        if self._effects is None or self._level != _LEVELS[0] or not few:
             yield from super()._row_noises(X)
             return
         read, theta = self._read(X), self.posterior_.particles

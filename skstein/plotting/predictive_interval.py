@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_consistent_length
 
 from .._validation import check_count, interval_ends
 from .._wrapped_estimators import inside
@@ -124,11 +125,12 @@ class PredictiveIntervalDisplay:
             If there is no estimator of skstein inside, or a regressor of several outcomes; for an
             average of outcomes that have no mean.
         ValueError
-            If the feature is unknown or not numeric, or ``kind``, ``target``, ``values`` or
-            ``level`` invalid.
+            If the feature is unknown or not numeric, y has another length than X, or ``kind``,
+            ``target``, ``values`` or ``level`` is invalid.
         """
         if kind not in ("typical", "average"):
             raise ValueError(f'kind must be "typical" or "average", got {kind!r}.')
+        check_consistent_length(X, y)
         table = table_of(X)
         name = table.position(feature)
         column = table.numeric(name)

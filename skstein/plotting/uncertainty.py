@@ -4,7 +4,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 
 import numpy as np
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 
 from .._class_labels import refuse_unknown
 from ..predictive import predictive
@@ -72,8 +72,9 @@ class UncertaintyDisplay:
         TypeError
             If there is no estimator of skstein inside, or a regressor of several outcomes.
         ValueError
-            If y is given for a regressor.
+            If y is given for a regressor, or has another length than X.
         """
+        check_consistent_length(X, y)
         prediction = predictive(estimator, X)
         check_one_outcome(prediction)
         uncertainty = prediction.uncertainty()
