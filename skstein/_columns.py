@@ -4,6 +4,7 @@ from numbers import Integral
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from ._row_blocks import row_blocks
 from ._warnings import warn
@@ -99,7 +100,9 @@ def moments(X, sample_weight):
     """Total weight, and weighted mean and variance of each column."""
     total = sample_weight.sum()
     if sparse.issparse(X):
-        return total, *_sparse_moments(X, sample_weight, total)
+        X = X.astype(np.float64, copy=False)
+        mean, variance = mean_variance_axis(X, axis=0, weights=sample_weight)
+        return total, mean, np.maximum(variance, 0.0)  # rounding may leave less
     pivot = X[0].astype(np.float64)
     mean = pivot + _weighted_sum(X, sample_weight, lambda rows: rows - pivot) / total
     variance = _weighted_sum(X, sample_weight, lambda rows: np.square(rows - mean)) / total
@@ -117,18 +120,6 @@ def location_and_scale_of(parts):
         total += weight
     scale = np.sqrt(variance)
     return mean, np.where(scale > 16.0 * _EPS * np.abs(mean), scale, 1.0)
-
-
-def _sparse_moments(X, sample_weight, total):
-    """Weighted mean and variance of each column of a CSR array."""
-    n, p = X.shape
-    weights = np.repeat(sample_weight, np.diff(X.indptr))
-    mean = np.bincount(X.indices, weights * X.data, p) / total
-    squares = np.bincount(X.indices, weights * np.square(X.data - mean[X.indices]), p)
-    absent = np.maximum(total - np.bincount(X.indices, weights, p), 0.0)
-    # A difference of sums is not exactly zero, and the mean may be large.
-    absent[np.bincount(X.indices, minlength=p) == n] = 0.0
-    return mean, (squares + absent * mean**2) / total
 
 
 def _weighted_sum(X, sample_weight, function):
