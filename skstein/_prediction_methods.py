@@ -455,7 +455,9 @@ def without_overflow(blocks):
 
 
 def _sums_over(X, y, sample_weight, function):
-    """Sums of what ``function(X, y, weights)`` gives of each block that has rows."""
+    """Sums of what ``function(X, y, weights)`` gives of each block that has rows, or of all."""
+    if not shards.is_collection(X):
+        return np.array(function(X, y, check_sample_weight(sample_weight, y)))
     blocks = shards.bind(X, y=y, sample_weight=sample_weight)
     return sum(blocks.map(_of_columns, function))
 

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from .._validation import check_sample_weight
-from ..shards import is_collection
 from .regressor import GeneralizedLinearRegressor
 
 
@@ -33,17 +31,7 @@ class LogLinkRegressor(GeneralizedLinearRegressor):
         -------
         score : float
         """
-        if is_collection(X):
-            return self._share_explained(X, y, sample_weight, self._outcome.deviance)
-        mean, y = self.predict(X), self._observed(y)
-        weights = check_sample_weight(sample_weight, y)
-        # As for R^2, a constant y is explained in full or not at all.
-        average = np.average(y, weights=weights)
-        left, whole = (
-            float(np.average(self._outcome.deviance(y, center), weights=weights))
-            for center in (mean, average)
-        )
-        return 1.0 - left / whole if whole > 0.0 else float(left == 0.0)
+        return self._share_explained(X, y, sample_weight, self._outcome.deviance)
 
 
 class CountRegressor(LogLinkRegressor):
