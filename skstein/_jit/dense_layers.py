@@ -318,7 +318,7 @@ def _gather(X, rows, units):
 
 
 @part
-def _next(seed):
+def next_bits(seed):
     """64 random bits (splitmix64)."""
     seed[0] += _GOLDEN
     z = seed[0]
@@ -334,7 +334,7 @@ def _noise(seed):
     It is the sum of eight random bytes. Steps of Langevin dynamics ask for no more, and a normal
     number takes several times as long.
     """
-    z = _next(seed)
+    z = next_bits(seed)
     pairs = (z & _EVEN_BYTES) + ((z >> _8) & _EVEN_BYTES)
     return (((pairs * _TO_THE_TOP) >> _48) - _MEAN_OF_BYTES) / _SD_OF_BYTES
 
@@ -372,7 +372,7 @@ def _shuffle(order, count, seed):
     """Put ``count`` entries first, drawn without replacement."""
     n = order.shape[0]
     for i in range(count):
-        j = i + int((_next(seed) >> _11) * 2.0**-53 * (n - i))
+        j = i + int((next_bits(seed) >> _11) * 2.0**-53 * (n - i))
         chosen = order[j]
         order[j] = order[i]
         order[i] = chosen

@@ -17,11 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ._compile import REORDERED, compiled, frozen
+from .dense_layers import next_bits
 
 _MOST_COPIES = 100
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
 _TINY = 1e-300
 
 
@@ -116,12 +114,7 @@ def log_bounds(docs, phi, alpha, max_iter, tol):
 @compiled
 def _uniform(state):
     """A uniform number in [0, 1), by SplitMix64 (Steele, Lea & Flood 2014)."""
-    state[0] += _GOLDEN
-    z = state[0]
-    z = (z ^ (z >> np.uint64(30))) * _MIX_1
-    z = (z ^ (z >> np.uint64(27))) * _MIX_2
-    z = z ^ (z >> np.uint64(31))
-    return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    return (next_bits(state) >> np.uint64(11)) * 2.0**-53
 
 
 @compiled
