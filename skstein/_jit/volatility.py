@@ -51,33 +51,28 @@ def undraw_path(hyper, path, weight, shift):
     return noise
 
 
-def pull_path(hyper, path, weight, shift, score):
+def derivatives(path, hyper, weight, shift, known, *, push):
     """Chain rule through `draw_path`, for a function of the path plus the log determinant.
 
     Parameters
     ----------
+    path : array of shape (m, T)
+        A path.
     hyper, weight, shift
         As in `draw_path`.
-    path, score : array of shape (m, T)
-        A path, and the derivative of the function with respect to it.
+    known : array of shape (m, T)
+        The derivative of the function with respect to the path, or with ``push`` to the noise.
+    push : bool
+        Whether to go from the noise to the path, which is the inverse.
 
     Returns
     -------
     by_noise : array of shape (m, T)
+        With ``push`` the derivative with respect to the path instead.
     by_hyper : array of shape (m, 3)
         Derivatives with respect to ``mu``, ``phi`` and ``log tau``, at constant noise.
     by_weight, by_shift : array of shape (m, T)
     """
-    return _derivatives(hyper, path, weight, shift, score, False)
-
-
-def push_path(hyper, path, weight, shift, by_noise):
-    """The inverse of `pull_path`: ``score``, and the other three derivatives."""
-    return _derivatives(hyper, path, weight, shift, by_noise, True)
-
-
-def _derivatives(hyper, path, weight, shift, known, push):
-    """All derivatives, of which ``known`` are those by the noise, or by the path, (m, T)."""
     path, by_hyper = frozen(path), np.empty((len(path), 3))
     score, by_noise = np.array([known, known], dtype=np.float64)
     by_weight, by_shift = np.empty((2, *path.shape))

@@ -180,20 +180,16 @@ class SmoothedPath(Placed):
         )
 
     def _pull(self, theta, given, score):
-        hyper, weight, shift = given
-        by_noise, *by_rest = _jit.volatility.pull_path(
-            hyper, theta[:, 3:], weight, shift, score[:, 3:]
-        )
+        path, known = theta[:, 3:], score[:, 3:]
+        by_noise, *by_rest = _jit.volatility.derivatives(path, *given, known, push=False)
         by_parameters = score[:, :3] + self._by_parameters(theta, given, *by_rest)
         return np.concatenate([by_parameters @ self.scale_tril, by_noise], axis=1)
 
     def push_score(self, z, score):
         """Score at ``forward(z)`` of the density whose score in ``z`` is ``score``."""
         theta, given, _ = self._draw(z)
-        hyper, weight, shift = given
-        path_score, *by_rest = _jit.volatility.push_path(
-            hyper, theta[:, 3:], weight, shift, score[:, 3:]
-        )
+        path, known = theta[:, 3:], score[:, 3:]
+        path_score, *by_rest = _jit.volatility.derivatives(path, *given, known, push=True)
         by_parameters = solve_triangular(self.scale_tril, score[:, :3].T, lower=True, trans="T").T
         by_parameters -= self._by_parameters(theta, given, *by_rest)
         return np.concatenate([by_parameters, path_score], axis=1)
