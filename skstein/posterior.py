@@ -1,7 +1,8 @@
 """The posterior: weighted particles, with the diagnostics of the engine that found them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ _MAX_SKEWNESS, _MAX_EXCESS = 0.5, 1.5
 _FEWEST_DRAWS = 4  # of a chain, for R-hat and effective sample sizes
 
 
+@dataclass(eq=False, repr=False)
 class ParticlePosterior:
     """A posterior as weighted particles; plain arrays, so it pickles.
 
@@ -45,9 +47,9 @@ class ParticlePosterior:
         Unnormalised log density at the particles.
     scores : ndarray of shape (m, dim), default=None
         Gradient of the log density at the particles.
-    history : dict of str to ndarray, default=None
+    history : dict of str to ndarray, default={}
         Diagnostics per iteration.
-    diagnostics : dict, default=None
+    diagnostics : dict, default={}
         What the engine knows about its accuracy.
     n_iter : int, default=1
         Iterations done.
@@ -74,50 +76,38 @@ class ParticlePosterior:
     array([0., 2.])
     """
 
+    particles: Array
+    weights: Any = None
+    _: KW_ONLY
+    names: Any = None
+    log_densities: Array | None = None
+    scores: Array | None = None
+    history: dict[str, Array] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    n_iter: int = 1
+    converged: bool = True
+    whitening: Bijection | None = None
+    state: Any = None
+    chains: Array | None = None
     # A few log densities, by which a warm start recognises the target if `log_densities` is None.
-    _probe: Probe | None = None
-    chains: Array | None = None  # of posteriors that were pickled without
+    _probe: Probe | None = field(default=None, init=False)
+    # Of the classifier that it is the posterior of.
+    classes: Any = field(default=None, init=False)
 
-    classes: Any = None  # of the classifier that it is the posterior of
-
-    def __init__(
-        self,
-        particles,
-        weights=None,
-        *,
-        names: Sequence[str] | None = None,
-        log_densities: Array | None = None,
-        scores: Array | None = None,
-        history: dict[str, Array] | None = None,
-        diagnostics: dict[str, Any] | None = None,
-        n_iter: int = 1,
-        converged: bool = True,
-        whitening: Bijection | None = None,
-        state: Any = None,
-        chains: Array | None = None,
-    ):
-        self.particles = np.ascontiguousarray(particles, dtype=float)
+    def __post_init__(self):
+        self.particles = np.ascontiguousarray(self.particles, dtype=float)
         if self.particles.ndim != 2:
             raise ValueError(
                 f"particles must be of shape (m, dim), got {self.particles.shape}; "
                 "reshape(-1, 1) makes one coordinate."
             )
         m, dim = self.particles.shape
-        weights = np.ones(m) if weights is None else np.asarray(weights, dtype=float)
+        weights = np.ones(m) if self.weights is None else np.asarray(self.weights, dtype=float)
         if weights.shape != (m,) or not (weights >= 0.0).all() or not 0.0 < weights.sum() < np.inf:
             raise ValueError(f"weights must be {m} finite, non-negative numbers, not all zero.")
         self.weights = weights / weights.sum()
         default = [f"theta[{j}]" for j in range(dim)]
-        self.names = as_names(default if names is None else names, dim)
-        self.log_densities = log_densities
-        self.scores = scores
-        self.history = {} if history is None else history
-        self.diagnostics = {} if diagnostics is None else diagnostics
-        self.n_iter = n_iter
-        self.converged = converged
-        self.whitening = whitening
-        self.state = state
-        self.chains = chains
+        self.names = as_names(default if self.names is None else self.names, dim)
 
     def __repr__(self):
         m, dim = self.particles.shape
