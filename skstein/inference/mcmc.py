@@ -133,6 +133,8 @@ class MCMC(Engine):
     continues = True
     curved = chains = True
     of_networks = "n_chains"
+    # Nothing rejects a step that a minibatch without the few rows of a wall has led into it.
+    lost_beside_walls = True
 
     @property
     def requires(self):
@@ -141,11 +143,6 @@ class MCMC(Engine):
     @property
     def subsampling(self):
         return "control-variate" if declared(self._sampler(), "noisy_scores") else None
-
-    @property
-    def lost_beside_walls(self):
-        # Nothing rejects a step that a minibatch without the few rows of a wall has led into it.
-        return self.subsampling is not None
 
     def _sampler(self):
         return SAMPLERS[self.sampler]() if isinstance(self.sampler, str) else self.sampler
