@@ -43,12 +43,6 @@ class Kernel(NamedTuple):
     rates: np.ndarray
     spread: float
 
-    @classmethod
-    def of(cls, gaussian, scale2, exponent, rates, spread):
-        """With the types that the routines are compiled for; ``rates`` is (d,)."""
-        numbers = bool(gaussian), float(scale2), float(exponent)
-        return cls(*numbers, frozen(rates), float(spread))
-
 
 class Dictionary(NamedTuple):
     """The points kept and their Stein matrix, and the best candidate of the current group.

@@ -82,7 +82,8 @@ class SteinCoordinates:
             shape = True, base._h2(dim), 0.0
         else:
             shape = False, base._l2(dim), base._beta()
-        return _jit.thinning.Kernel.of(*shape, self._rates, self._spread / dim)
+        rates = _jit.thinning.frozen(self._rates)
+        return _jit.thinning.Kernel(*shape, rates, float(self._spread / dim))
 
     def samples(self, x):
         """Samples (n, d) in round coordinates."""
