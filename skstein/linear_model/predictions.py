@@ -73,7 +73,6 @@ class LinearPredictions(PredictsOutcomes):
     _scaling: Any
     _check_offset: Callable
     _effects: Any
-    _read: Callable
     _offset = None
     _level = _LEVELS[0]
 

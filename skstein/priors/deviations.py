@@ -90,10 +90,6 @@ class DeviationPrior(BaseEstimator):
     """
 
     _parameter_constraints: dict = {}  # a subclass without any is not validated
-    scale: float
-    _standard: Any
-    _quantile: Any
-    _log_upper: Any
 
     def log_density_of_log(self, log_sd):
         """Log density of the logarithm, entry by entry."""
