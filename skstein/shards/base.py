@@ -31,6 +31,9 @@ def sound(result):
 class Shards:
     """Shards in order: values that live somewhere, and functions that are taken to them.
 
+    A subclass has ``derive(function, *args, each=None)`` too, which makes shards of what `map` would
+    return, each where the one is that it is made of, and ``at(places)``: some of the shards.
+
     Parameters
     ----------
     numbers : sequence of int
@@ -65,14 +68,6 @@ class Shards:
             What the function raised, with the number of the block in its message.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define map().")
-
-    def derive(self, function, *args, each=None):
-        """Shards ``function(shard, *args)``, each where the one that it is made of is."""
-        raise NotImplementedError(f"{type(self).__name__} does not define derive().")
-
-    def at(self, places):
-        """Some of the shards."""
-        raise NotImplementedError(f"{type(self).__name__} does not define at().")
 
     def _own(self, each):
         return [()] * len(self) if each is None else [(one,) for one in each]
