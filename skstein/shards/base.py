@@ -31,8 +31,8 @@ def sound(result):
 class Shards:
     """Shards in order: values that live somewhere, and functions that are taken to them.
 
-    A subclass has ``derive(function, *args, each=None)`` too, which makes shards of what `map` would
-    return, each where the one is that it is made of, and ``at(places)``: some of the shards.
+    A subclass has ``derive(function, *args, each=None)`` too, which makes shards of what `map`
+    would return, each where the one is that it is made of, and ``at(places)``: some of the shards.
 
     Parameters
     ----------
