@@ -15,12 +15,11 @@ This move leaves the posterior unchanged. If it leads particles outwards on aver
 near the mode, as particles do that cannot follow a heavy tail.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.interpolate import CubicSpline
 from scipy.special import softmax
+from sklearn.utils import Bunch
 
 from .._warnings import warn
 from ..posterior import weighted_quantile
@@ -330,32 +329,6 @@ def _mean_log_radius(log_density, dim):
     return means
 
 
-@dataclass
-class SteinResiduals:
-    """Residuals of Stein's identities in whitened coordinates.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (dim,)
-        ``|E[g_j]|``: about the error of the mean, in posterior standard deviations.
-    spread : ndarray of shape (dim,)
-        ``|E[(z_j - mean_j) g_j] + 1|``: about twice the relative error of the standard deviation.
-    skew : ndarray of shape (dim,)
-        ``|E[(z_j^2 - 1) g_j + 2 z_j]|``: about the error of the third moment.
-    flagged : ndarray of bool, shape (dim,)
-    shrinkage : float
-        By how much, relatively, standard deviations are too small, about and on average over the
-        coordinates: half of the mean of ``E[(z_j - mean_j) g_j] + 1``. It counts if it is too
-        large, even if no single coordinate is; 0 otherwise.
-    """
-
-    mean: np.ndarray
-    spread: np.ndarray
-    skew: np.ndarray
-    flagged: np.ndarray
-    shrinkage: float
-
-
 def stein_residuals(z, scores, weights):
     """Residuals of the particles ``z`` (m, dim) with their ``scores``, and which are too large.
 
@@ -363,6 +336,21 @@ def stein_residuals(z, scores, weights):
     draws; a very large one counts alone, because an outlier inflates its own standard error. If
     particles are too few for the dimension, every coordinate loses some spread; the mean over
     coordinates, whose standard error is smaller, shows it.
+
+    Returns
+    -------
+    Bunch
+        Of arrays of shape (dim,), for whitened coordinates:
+
+        - ``mean``, ``|E[g_j]|``: about the error of the mean, in posterior standard deviations;
+        - ``spread``, ``|E[(z_j - mean_j) g_j] + 1|``: about twice the relative error of the
+          standard deviation;
+        - ``skew``, ``|E[(z_j^2 - 1) g_j + 2 z_j]|``: about the error of the third moment;
+        - ``flagged``: which coordinates have too large a residual;
+
+        and ``shrinkage``, a number: by how much, relatively, standard deviations are too small,
+        about and on average over the coordinates: half of the mean of ``E[(z_j - mean_j) g_j] +
+        1``. It counts if it is too large, even if no single coordinate is; 0 otherwise.
     """
     ess = 1.0 / np.sum(weights**2)
     product = (z - weights @ z) * scores
@@ -383,4 +371,4 @@ def stein_residuals(z, scores, weights):
     overall, z_overall = residual(product.mean(axis=1), -1.0)
     counts = overall > 2 * MAX_SHRINKAGE and z_overall > 4
     shrinkage = 0.5 * (weights @ product.mean(axis=1) + 1.0) if counts else 0.0
-    return SteinResiduals(mean, spread, skew, flagged, shrinkage)
+    return Bunch(mean=mean, spread=spread, skew=skew, flagged=flagged, shrinkage=shrinkage)
