@@ -14,8 +14,8 @@ stay where they are. At its end they are weighted by the posterior over the dens
 drawn from: what is left is the error of importance sampling.
 """
 
-from copy import copy, deepcopy
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -72,11 +72,6 @@ class Stream:
     prior: Probe | None
     again: WeightedParticles | None = None
     log_likelihood: np.ndarray | None = None
-
-    def copy(self):
-        """A stream that can be taken further without a change of this one."""
-        parts = tuple(map(copy, self.parts))
-        return replace(self, parts=parts, rng=deepcopy(self.rng), again=copy(self.again))
 
     def pooled(self):
         """Particles (m, dim) and weights (m,) of all parts together."""

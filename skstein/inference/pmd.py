@@ -23,6 +23,7 @@ from the paper's algorithm 1, each found necessary:
 `update` learns from more rows (`_stream.py`).
 """
 
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -312,7 +313,7 @@ class PMD(Engine):
                 f"{left} are left, and end in the next; cut them there, or set n_total to the "
                 "number of rows."
             )
-        stream = stream.copy()
+        stream = deepcopy(stream)  # others may go on from the one given
 
         def log_likelihood(theta):
             return in_chunks(map, target.log_likelihood, theta, target.n_rows)

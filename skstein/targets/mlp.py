@@ -15,6 +15,7 @@ The likelihood of minibatches is scaled by n / B, which Tran, Tseng & Kohn leave
 algorithm 2.
 """
 
+from copy import deepcopy
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
@@ -359,7 +360,7 @@ class MLPTarget(Target):
         """
         precision = (self.prior_share * self.initial_precision).astype(self.dtype)
         prior = precision, self.noise_shape, self.noise_scale
-        state = state.copy()
+        state = deepcopy(state)  # the one given stays as it is
         mover = state.weights, state.first, state.second, state.noise, state.done
         rest = self._compiled, float(learning_rate), int(n_steps), prior, state.rng
         if state.usual_loss is None:

@@ -1,6 +1,5 @@
 """What a network looks like, and a network in training."""
 
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -178,12 +177,6 @@ class Training:
     loss: float = np.nan
     silent: int = 0
     data: int = 0
-
-    def copy(self):
-        """A network that can be trained further and leaves this one as it is."""
-        changed = ("weights", "first", "second", "noise", "done", "rows")
-        own = {name: getattr(self, name).copy() for name in changed}
-        return replace(self, **own, rng=deepcopy(self.rng))
 
     @property
     def at_best(self):
