@@ -1,22 +1,8 @@
 """Rows that are set aside, on which an engine tells when to stop."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..targets import supports
-
-
-@dataclass
-class HeldOut:
-    """Which rows early stopping has set aside, for a run that goes on from there.
-
-    Attributes
-    ----------
-    mask : ndarray of bool, shape (n,)
-    """
-
-    mask: np.ndarray
 
 
 def hold_out(target, fraction, rng, state):
@@ -26,8 +12,8 @@ def hold_out(target, fraction, rng, state):
     -------
     target : Target
         Of the other rows, its ``validation`` the target of those set aside.
-    held_out : HeldOut
-        Which they are: those of ``state``, if an earlier run has left one with as many rows.
+    held_out : ndarray of bool, shape (n,)
+        Which they are: those of ``state``, if an earlier run has left it and set as many aside.
 
     Raises
     ------
@@ -47,8 +33,8 @@ def hold_out(target, fraction, rng, state):
         )
     mask = np.zeros(n, dtype=bool)
     mask[rng.permutation(n)[:count]] = True
-    if isinstance(state, HeldOut) and len(state.mask) == n and state.mask.sum() == count:
-        mask = state.mask
+    if isinstance(state, np.ndarray) and len(state) == n and state.sum() == count:
+        mask = state
     kept = target.take(np.flatnonzero(~mask))
     kept.validation = target.take(np.flatnonzero(mask))
-    return kept, HeldOut(mask)
+    return kept, mask
