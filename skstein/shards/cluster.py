@@ -4,6 +4,8 @@ Nothing is kept between two rounds but the shards themselves: a worker that is l
 only what the scheduler knows how to make again. So no actors, and no talk among the workers.
 """
 
+from pickle import loads
+
 from .base import Shards, sound, visited
 
 _SENT_WITH_TASKS = 2**21  # bytes
@@ -58,7 +60,7 @@ class ClusterShards(Shards):
                 self._client.cancel(futures)
             raise
         self._source = None
-        return [sound(_unpacked(result)) for result in results]
+        return [sound(loads(result)) for result in results]
 
     def derive(self, function, *args, each=None):
         futures = self._submitted(_shard, function, args, each)
@@ -82,14 +84,8 @@ def _packed(value):
     return dumps(value)
 
 
-def _unpacked(packed):
-    from distributed.protocol.pickle import loads
-
-    return loads(packed)
-
-
 def _shard(number, shard, own, call):
-    function, args = _unpacked(call)
+    function, args = loads(call)
     return visited(number, function, args, shard, own)
 
 
