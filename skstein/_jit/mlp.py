@@ -295,23 +295,34 @@ def gauss_newton(weights, data, rows, network, precision, rng, largest=0):
     *inputs, result = forward(layers, X[rows], activation)
     slopes = _expected_slopes(result, likelihood, Y.shape[1], *scaled, extra, precision, rng)  # type: ignore[call-arg]
     slopes = (slopes * np.sqrt(row_weights[rows])[:, None]).astype(X.dtype)
-    for layer in range(len(layers) - 1, -1, -1):
-        x, last = inputs[layer], layer == len(layers) - 1
-        outer, inner = (slopes, x) if last else (x, slopes)
-        if (x.shape[1] + 1) * slopes.shape[1] <= largest:
-            shape = len(x), outer.shape[1], inner.shape[1]
-            products = np.empty((len(x), shape[1] * shape[2] + slopes.shape[1]), X.dtype)
-            of_matrix, of_bias = np.split(products, [shape[1] * shape[2]], axis=1)
-            np.multiply(outer[:, :, None], inner[:, None, :], out=of_matrix.reshape(shape))
-            of_bias[:] = slopes
+    for by_bias, outer, inner in backwards(layers, inputs, slopes, activation):
+        if outer.shape[1] * inner.shape[1] + by_bias.shape[1] <= largest:
+            products = by_weights(by_bias, outer, inner)
             blocks.append(products.T @ products)
         else:
             matrix = np.square(outer).T @ np.square(inner)
-            blocks.append(np.append(matrix, np.square(slopes).sum(axis=0)))
+            blocks.append(np.append(matrix, np.square(by_bias).sum(axis=0)))
+    return blocks[::-1]
+
+
+def backwards(layers, inputs, slopes, activation):
+    """Yield derivatives by the biases of each layer, from the last one, where they are ``slopes``.
+
+    With them come the two factors, (n, rows) and (n, columns), whose products are the derivatives
+    by the layer's matrix in the order of the weights.
+    """
+    for layer in range(len(layers) - 1, -1, -1):
+        x = inputs[layer]
+        yield slopes, *((slopes, x) if layer == len(layers) - 1 else (x, slopes))
         if layer > 0:
             slopes = slopes @ layers[layer][0].T
             slopes *= steepness(x, activation)
-    return blocks[::-1]
+
+
+def by_weights(by_bias, outer, inner):
+    """Derivatives by the weights of a layer, row by row, (n, k), from what `backwards` yields."""
+    products = outer[:, :, None] * inner[:, None, :]
+    return np.hstack([products.reshape(len(by_bias), -1), by_bias])
 
 
 def activate(values, activation):

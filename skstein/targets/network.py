@@ -92,21 +92,10 @@ class Network:
         layers = _jit.mlp.layers_of(theta.astype(float), self.sizes)
         activation = _jit.mlp.ACTIVATIONS[self.activation]
         *inputs, _ = _jit.mlp.forward(layers, X.astype(float), activation)
-        jacobian, slopes = np.empty((len(X), self.n_weights)), np.zeros((len(X), self.sizes[-1]))
+        slopes = np.zeros((len(X), self.sizes[-1]))
         slopes[:, output] = 1.0
-        for layer in range(len(layers) - 1, -1, -1):
-            first, fan_in, fan_out = self.layers[layer]
-            end, rows, columns = first + fan_in * fan_out, inputs[layer], slopes
-            if layer == len(layers) - 1:
-                rows, columns = columns, rows
-            shape = len(X), rows.shape[1], columns.shape[1]
-            products = jacobian[:, first:end].reshape(shape)  # a view
-            np.multiply(rows[:, :, None], columns[:, None, :], out=products)
-            jacobian[:, end : end + fan_out] = slopes
-            if layer > 0:
-                slopes = slopes @ layers[layer][0].T
-                slopes *= _jit.mlp.steepness(inputs[layer], activation)
-        return jacobian
+        steps = _jit.mlp.backwards(layers, inputs, slopes, activation)
+        return np.hstack([_jit.mlp.by_weights(*step) for step in steps][::-1])
 
     def heads(self, outcome, theta, outputs):
         """Heads of a numeric outcome, each with the axis of several outcomes behind.
