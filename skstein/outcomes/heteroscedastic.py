@@ -7,6 +7,15 @@ from ..priors.noise import LogScale
 from .location_scale import LocationScale
 
 
+def _of_that_outcome(name):
+    """A method of the outcome with one scale, for the heads of `Heteroscedastic`."""
+
+    def method(self, eta, *args):
+        return getattr(self.outcome, name)(self._of_one_scale(eta), *args)
+
+    return method
+
+
 class Heteroscedastic(LocationScale):
     """A normal or Student t outcome whose log scale is a linear predictor of its own.
 
@@ -56,9 +65,6 @@ class Heteroscedastic(LocationScale):
         location, log_square, *shape = super().widened(self._of_one_scale(eta), spread)
         return [location, 0.5 * log_square, *shape]
 
-    def log_density(self, eta, y):
-        return self.outcome.log_density(self._of_one_scale(eta), y)
-
     def residual(self, eta, y):
         location, scale, *shape = self.outcome.residual(self._of_one_scale(eta), y)
         return [location, 2.0 * scale, *shape]
@@ -69,23 +75,7 @@ class Heteroscedastic(LocationScale):
         curvature[:, 1] *= 2.0
         return curvature
 
-    def distribution(self, eta):
-        return self.outcome.distribution(self._of_one_scale(eta))
-
-    def noise(self, eta):
-        return self.outcome.noise(self._of_one_scale(eta))
-
-    def cdf(self, eta, weights, y):
-        return self.outcome.cdf(self._of_one_scale(eta), weights, y)
-
-    def quantiles(self, eta, weights, q):
-        return self.outcome.quantiles(self._of_one_scale(eta), weights, q)
-
-    def crps(self, eta, weights, y):
-        return self.outcome.crps(self._of_one_scale(eta), weights, y)
-
-    def sample(self, eta, rng):
-        return self.outcome.sample(self._of_one_scale(eta), rng)
-
-    def _nodes(self, eta, coarse=False):
-        return self.outcome.nodes(self._of_one_scale(eta), coarse)
+    log_density, distribution, noise, sample = map(
+        _of_that_outcome, ("log_density", "distribution", "noise", "sample")
+    )
+    cdf, quantiles, crps, _nodes = map(_of_that_outcome, ("cdf", "quantiles", "crps", "nodes"))
