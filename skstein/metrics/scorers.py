@@ -19,7 +19,6 @@ from ._average import average
 from .distributions import interval_coverage, interval_score
 
 
-@dataclass(eq=False, repr=False)
 class PredictiveScorer(BaseEstimator):
     """Base class of scorers that see the predictive distribution.
 
@@ -92,7 +91,6 @@ class PredictiveScorer(BaseEstimator):
             )
 
 
-@dataclass(eq=False, repr=False)
 class LogPredictiveScorer(PredictiveScorer):
     """Mean logarithm of the density, or probability, that was given to what happened.
 
@@ -119,7 +117,6 @@ class LogPredictiveScorer(PredictiveScorer):
         return average(prediction.log_predictive(y), sample_weight)
 
 
-@dataclass(eq=False, repr=False)
 class CRPSScorer(PredictiveScorer):
     """Minus the mean continuous ranked probability score (CRPS) of numbers.
 
