@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import priors, shards, targets
-from .._columns import canonical, location_and_scale, warn_of_first_rows
+from .._columns import canonical, column_position, location_and_scale, warn_of_first_rows
 from .._estimator import BayesianEstimator
 from .._validation import (
     HasMethods,
@@ -27,7 +27,7 @@ from .._validation import (
 from ..inference import ENGINES, resolve_engine
 from ..priors import DEVIATION_PRIORS, PRIORS, resolve_deviation_prior, resolve_prior
 from ._prior_knowledge import half_scale, signs_of, under_joint_prior
-from .offset import check_offset, offset_column, split
+from .offset import check_offset, split
 from .scaling import _Scaling
 
 # Rows per coordinate for the start of a stream. With fewer, the scale of a skewed feature is a
@@ -244,9 +244,14 @@ class BayesianLinearModel(BayesianEstimator):
         return *(split(X, column) if self._effects is None else (X, X.offset)), column
 
     def _offset_column(self, offset):
-        names = getattr(self, "feature_names_in_", None)
-        column = offset_column(self.offset, names, self.n_features_in_)
-        if column is not None and offset is not None:
+        """Position of the column of X that the parameter ``offset`` says, None for None."""
+        if self.offset is None:
+            return None
+        names, n_columns = getattr(self, "feature_names_in_", None), self.n_features_in_
+        column = column_position(self.offset, names, n_columns, "offset")
+        if n_columns == 1:
+            raise ValueError(f"offset={self.offset!r} leaves no feature: X needs another column.")
+        if offset is not None:
             raise ValueError(f"offset={self.offset!r} is a column of X: give no other beside X.")
         return column
 
@@ -365,7 +370,7 @@ class BayesianLinearModel(BayesianEstimator):
         """The map from a target's coordinates to the reported ones, in original units."""
         shift, factor = np.zeros(dim), np.ones(dim)
         if self._effects is not None:
-            shift, factor = self._effects.scales(dim)
+            self._effects.set_scales(shift, factor)
         return scaling.to_original(self._outcome, len(self._features(scaling)), shift, factor)
 
     def _features(self, scaling, names=None):

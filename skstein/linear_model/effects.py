@@ -281,13 +281,11 @@ class RandomEffects:
             grouping.factors = np.concatenate([factor / grouping.scale for factor in factors])
         return target
 
-    def scales(self, dim):
-        """The shifts of log standard deviations and the factors of effects, in original units."""
-        shift, factor = np.zeros(dim), np.ones(dim)
+    def set_scales(self, shift, factor):
+        """Set shifts of log standard deviations and factors of effects, in original units."""
         for grouping in self.groupings:
             shift[grouping.sds] = np.log(grouping.factors)
             factor[grouping.effects] = grouping.factors
-        return shift, factor
 
     def spreads(self, X, theta):
         """Standard deviations (k, n, m) of the linear predictors by groups that were not seen."""

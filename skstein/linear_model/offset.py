@@ -9,18 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from .._columns import column_position
 from .._validation import about, check_magnitude, refuse_dask
-
-
-def offset_column(offset, names, n_columns):
-    """Position of the column of X that the parameter ``offset`` says, None for None."""
-    if offset is None:
-        return None
-    column = column_position(offset, names, n_columns, "offset")
-    if n_columns == 1:
-        raise ValueError(f"offset={offset!r} leaves no feature: X needs another column.")
-    return column
 
 
 def split(X, column):
