@@ -1,12 +1,9 @@
 """The samplers by name."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from .._lazy_imports import Registry
-
-if TYPE_CHECKING:
-    from ..protocols import DrawsChains
+from ..protocols import DrawsChains
 
 SAMPLERS: Mapping[str, type["DrawsChains"]] = Registry(
     "skstein.samplers", {"rwm": "RWM", "mala": "MALA", "hmc": "HMC", "mams": "MAMS", "sgld": "SGLD"}
