@@ -80,7 +80,11 @@ ROWS = {
     "skstein._warnings": ("sklearn.exceptions",),
     "skstein._callbacks": (),
     "skstein._class_labels": ("sklearn.utils", "skstein._warnings"),
-    "skstein._columns": ("skstein._row_blocks", "skstein._warnings"),
+    "skstein._columns": (
+        "sklearn.utils.sparsefuncs",
+        "skstein._row_blocks",
+        "skstein._warnings",
+    ),
     "skstein._crps": ("skstein._quantiles", "skstein._resampling"),
     "skstein._pareto": (),
     "skstein._density_probe": (),
@@ -151,6 +155,7 @@ ROWS = {
     # An engine knows a target and a generator: not X, y, classes or which model it is. It is handed
     # a `map`; only `infer` decides how pieces are run, and it alone wraps targets.
     "skstein.inference": ENGINE,
+    "skstein.inference._stein_identities": (*ENGINE, "sklearn.utils"),
     "skstein.inference._gaussian_mixture": ("sklearn.exceptions", "sklearn.mixture"),
     "skstein.inference._working_coordinates": (*ENGINE, "skstein.targets.one_sided"),
     "skstein.inference._surrogate": (*ENGINE, "skstein._pareto", "skstein.targets.surrogate"),
