@@ -74,35 +74,29 @@ class Metric:
 
     Parameters
     ----------
-    scale : ndarray of shape (dim, dim) or (dim,), default=None
+    scale : ndarray of shape (dim, dim) or (dim,), or 1, default=1
         A lower triangular matrix, a diagonal, or the identity.
     center : ndarray of shape (dim,), default=None
         Where z is 0; None while it is not known that z is about standard normal.
     """
 
-    def __init__(self, scale=None, center=None):
+    def __init__(self, scale=1.0, center=None):
         self.scale, self.center = scale, center
         self._inverse: Any = None
-        if scale is not None and scale.ndim == 2:
+        if np.ndim(scale) == 2:
             self._inverse = solve_triangular(scale, np.eye(len(scale)), lower=True)
 
     def forward(self, z):
         """Displacements of theta for displacements ``z``, both of shape (m, dim)."""
-        if self.scale is None:
-            return z
-        return z * self.scale if self.scale.ndim == 1 else z @ self.scale.T
+        return z * self.scale if self._inverse is None else z @ self.scale.T
 
     def inverse(self, theta):
         """Displacements of z for those of theta."""
-        if self.scale is None:
-            return theta
-        return theta / self.scale if self.scale.ndim == 1 else theta @ self._inverse.T
+        return theta / self.scale if self._inverse is None else theta @ self._inverse.T
 
     def pull(self, score):
         """Scores with respect to z, from those with respect to theta."""
-        if self.scale is None:
-            return score
-        return score * self.scale if self.scale.ndim == 1 else score @ self.scale
+        return score * self.scale if self._inverse is None else score @ self.scale
 
     def refined(self, theta, score):
         """The metric that a window of a warm-up calls for.
@@ -135,7 +129,7 @@ class Metric:
         value, vector = eigh(root.T @ (z.T @ z / n + shrinkage) @ root)
         half = solve_triangular(root, vector * value**0.25, lower=True, trans="T")
         triangle = scale[:, None] * cholesky(half @ half.T, lower=True)
-        return _centred(triangle if self.scale is None else self.scale @ triangle, mean, pull)
+        return _centred(triangle if self._inverse is None else self.scale @ triangle, mean, pull)
 
 
 def _centred(scale, mean, score):

@@ -120,7 +120,7 @@ class SGLD(Sampler):
         windows = MetricAdaptation(n_iterations)
         if self.adapt_metric:
             chains.metric = Metric().refined(theta, self._score(target, chains))
-            if chains.metric.scale is None:
+            if np.ndim(chains.metric.scale) == 0:
                 raise ValueError(
                     "adapt_metric=True needs chains that start apart, in every coordinate; give "
                     "other starting points (init)."
