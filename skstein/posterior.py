@@ -16,6 +16,7 @@ from ._validation import check_count, check_fraction, check_fractions
 from ._warnings import warn
 from .diagnostics import mcse_mean, rank_diagnostics
 from .metrics import ksd
+from .metrics._average import normalized
 from .priors import MultivariateNormal
 from .protocols import Array, Bijection
 from .targets.base import as_names
@@ -102,10 +103,7 @@ class ParticlePosterior:
                 "reshape(-1, 1) makes one coordinate."
             )
         m, dim = self.particles.shape
-        weights = np.ones(m) if self.weights is None else np.asarray(self.weights, dtype=float)
-        if weights.shape != (m,) or not (weights >= 0.0).all() or not 0.0 < weights.sum() < np.inf:
-            raise ValueError(f"weights must be {m} finite, non-negative numbers, not all zero.")
-        self.weights = weights / weights.sum()
+        self.weights = normalized(self.weights, m, "weights")
         default = [f"theta[{j}]" for j in range(dim)]
         self.names = as_names(default if self.names is None else self.names, dim)
 
