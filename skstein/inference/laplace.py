@@ -14,7 +14,7 @@ from scipy.special import softmax
 from .._validation import Interval
 from ..posterior import ParticlePosterior
 from ._stein_identities import affordable_particles
-from .base import COORDINATES, N_PARTICLES, Engine
+from .base import COORDINATES, N_PARTICLES, Engine, Rounds
 
 
 @dataclass(eq=False, repr=False)
@@ -116,8 +116,7 @@ class LaplaceDraws(Engine):
             },
             converged=not problems,
         )
-        if callback is not None:
-            callback(1, 1, lambda: posterior, {"importance_ess": fraction})
+        Rounds(1, lambda: posterior, callback).end(1, importance_ess=fraction)
         return posterior
 
 

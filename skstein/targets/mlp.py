@@ -311,8 +311,9 @@ class MLPTarget(Target):
         """Networks as training begins with, shape (m, dim): outputs of unit size, unit noise."""
         theta = np.zeros((m, self.dim))
         last = len(self.network.layers) - 1
+        share_rectified = _jit.mlp.rectified(self._compiled[1], 2) / 2
         for layer, (first, fan_in, fan_out) in enumerate(self.network.layers):
-            gain = 1.0 + (layer < last) * self.network.share_rectified
+            gain = 1.0 + (layer < last) * share_rectified
             end = first + fan_in * fan_out
             theta[:, first:end] = rng.standard_normal((m, end - first)) * np.sqrt(gain / fan_in)
             if layer < last:

@@ -39,11 +39,6 @@ class Network:
         return _jit.mlp.n_weights(self.sizes)
 
     @property
-    def share_rectified(self):
-        """Of the units of a layer."""
-        return _jit.mlp.rectified(_jit.mlp.ACTIVATIONS[self.activation], 2) / 2
-
-    @property
     def layers(self):
         """(first coordinate, fan_in, fan_out) of every layer."""
         first, layers = 0, []

@@ -71,23 +71,19 @@ class StochasticVolatilityTarget(Target):
         """Squares of the returns, each over its variance, for log variances of shape (..., T)."""
         return np.exp(self._log_square - x)
 
-    def log_hyperprior(self, theta):
-        """Log prior density of the three parameters, shape (m,)."""
-        mu, psi, log_sigma2 = theta[:, 0], theta[:, 1], theta[:, 2]
+    def log_prior(self, theta):
+        mu, phi, gap, log_sigma2, deviation, innovation = autoregression(theta)
         a, b, shape, scale = self.phi_a, self.phi_b, self.sigma2_shape, self.sigma2_scale
         value = -0.5 * (_LOG_2PI + math.log(self.mu_variance) + mu**2 / self.mu_variance)
         value += math.log(2) - betaln(a, b)
-        value -= a * np.logaddexp(0.0, -2 * psi) + b * np.logaddexp(0.0, 2 * psi)
+        value -= a * np.logaddexp(0.0, -2 * theta[:, 1]) + b * np.logaddexp(0.0, 2 * theta[:, 1])
         value += shape * math.log(scale) - math.lgamma(shape)
-        return value - shape * log_sigma2 - scale * np.exp(-log_sigma2)
-
-    def log_prior(self, theta):
-        _, phi, gap, log_sigma2, deviation, innovation = autoregression(theta)
+        value -= shape * log_sigma2 + scale * np.exp(-log_sigma2)
         T = deviation.shape[1]
         stationary = gap * (1 + phi)
         squares = stationary * deviation[:, 0] ** 2 + np.sum(innovation**2, axis=1)
         path = T * (_LOG_2PI + log_sigma2) - np.log(stationary) + squares * np.exp(-log_sigma2)
-        return self.log_hyperprior(theta) - 0.5 * path
+        return value - 0.5 * path
 
     def log_likelihood(self, theta, rows=None):
         return self.pointwise_log_likelihood(theta).sum(axis=1)
