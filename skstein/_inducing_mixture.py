@@ -54,10 +54,6 @@ class InducingMixture:
             covariance += weight * (center - mean)[:, None] * (center - mean)
         return covariance
 
-    def noise(self, X):
-        """Variance of the noise of the outcomes, shape (n, n_targets)."""
-        return self.split.noise(X)[:, None] * self.scale**2
-
     def moments(self, X, map):
         """Yield (rows, means, variances) of blocks: of the outcome under each particle.
 

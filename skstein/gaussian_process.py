@@ -661,7 +661,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
 
     def _noise(self, X):
         """Variance of the noise of the outcomes, shape (n,) or (n, n_targets)."""
-        return _squeezed(self._mixture().noise(X))
+        return _squeezed(SplitKernel(self.kernel_).noise(X)[:, None] * self._y_scale**2)
 
 
 def _default_kernel():

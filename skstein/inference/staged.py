@@ -204,7 +204,10 @@ class Trained(Engine):
                 some = posterior.thin(min(len(posterior), len(start.state))).particles
                 precision = target.expected_precision(np.mean(some[:, : target.n_weights] ** 2, 0))
                 scale = _typical_scale(target, some, precision, rng.spawn(1)[0])
-            posterior.whitening = _in_units_of(scale, target)
+            # From weights in units of `scale`, and noise in those of its posterior, to networks.
+            of_noise = 1.0 / np.sqrt(target.noise_shape + 0.5 * target.total_weight)
+            scales = np.append(scale, np.full(target.n_noise, of_noise))
+            posterior.whitening = Affine.diagonal(np.zeros(target.dim), scales)
             affordable = len(posterior) <= _AFFORDED * len(start.state) * start.n_iter
             part = rng.spawn(1)[0]
             steepness = _noted_steepness(posterior, target, affordable, part)
@@ -285,12 +288,6 @@ def _as_networks(posterior, start, forward, names):
 def _typical_scale(target, theta, precision, rng):
     """Standard deviation that each weight would have on its own, the mean over networks."""
     return np.mean([target.scales(row, precision, rng) for row in theta], axis=0)
-
-
-def _in_units_of(scale, target):
-    """From weights in units of ``scale``, and noise in those of its posterior, to networks."""
-    noise = 1.0 / np.sqrt(target.noise_shape + 0.5 * target.total_weight)
-    return Affine.diagonal(np.zeros(target.dim), np.append(scale, np.full(target.n_noise, noise)))
 
 
 def _noted_steepness(posterior, target, affordable, rng):
