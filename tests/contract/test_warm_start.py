@@ -162,10 +162,10 @@ def test_early_stopping_goes_on_with_the_same_rows_set_aside(data):
     engine = PMFVB(50, max_iter=60, early_stopping=True)
     model = BayesianLogisticRegression(engine, warm_start=True)  # without a seed
     model.fit(X, y)
-    aside = model.posterior_.state.mask
+    aside = model.posterior_.state
     assert aside.sum() == round(0.1 * len(y))
     model = pickle.loads(pickle.dumps(model)).fit(X, y)
-    assert_array_equal(model.posterior_.state.mask, aside)
+    assert_array_equal(model.posterior_.state, aside)
     with pytest.raises(ValueError, match=r"prior and rows set aside \(early_stopping\), or start"):
         model.set_params(inference__validation_fraction=0.3).fit(X, y)
     with pytest.raises(ValueError, match=r"prior and rows set aside \(early_stopping\), or start"):
