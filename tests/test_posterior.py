@@ -58,9 +58,9 @@ def test_the_variance_survives_a_distant_mean(rng):
     ("particles", "weights", "words"),
     [
         (np.ones(3), None, r"shape \(m, dim\), got \(3,\)"),
-        (np.ones((3, 1)), [1.0, 2.0], "weights must "),
-        (np.ones((3, 1)), [1.0, -1.0, 1.0], "weights must "),
-        (np.ones((3, 1)), np.zeros(3), "weights must "),
+        (np.ones((3, 1)), [1.0, 2.0], r"weights must have the shape \(3,\), got \(2,\)"),
+        (np.ones((3, 1)), [1.0, -1.0, 1.0], "weights must be finite, non-negative"),
+        (np.ones((3, 1)), np.zeros(3), "weights must be finite, non-negative"),
     ],
 )
 def test_what_is_no_set_of_particles_is_refused(particles, weights, words):

@@ -163,12 +163,7 @@ def approximate(target, engine, rng, map, progress, init=None):
         equal = np.ptp(previous.weights) == 0.0
         init = (previous if equal else previous.thin(len(previous))).particles
     if init is not None:
-        with about("init"):
-            init = np.atleast_2d(np.asarray(init, dtype=float))
-        if init.ndim != 2 or init.shape[1] != target.dim or not len(init):
-            raise ValueError(f"init must have shape (m, {target.dim}), got {init.shape}.")
-        if not np.isfinite(init).all():
-            raise ValueError("init must be finite; it holds NaN or infinity.")
+        init = _checked_particles(init, target.dim)
     # If an engine strays into overflow its steps are rejected; the rest is refused below.
     overflow_allowed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     with one_thread(), overflow_allowed, progress:
@@ -290,6 +285,17 @@ def run_update(posterior, target, engine: Engine, *, n_jobs) -> ParticlePosterio
     if not updated.converged:
         warn(updated.diagnostics["message"], by=name)
     return updated
+
+
+def _checked_particles(init, dim):
+    """``init`` as an array (m, dim)."""
+    with about("init"):
+        init = np.atleast_2d(np.asarray(init, dtype=float))
+    if init.ndim != 2 or init.shape[1] != dim or not len(init):
+        raise ValueError(f"init must have shape (m, {dim}), got {init.shape}.")
+    if not np.isfinite(init).all():
+        raise ValueError("init must be finite; it holds NaN or infinity.")
+    return init
 
 
 def _require_same_density(previous, target):
