@@ -58,6 +58,8 @@ class Engine(BaseEstimator):
     calibrated : bool
         Whether there the particles are moved to the margins of the chains that found the
         coordinates, for an engine that sees less of the tails than these.
+    near_start : bool
+        Whether its result depends on that Gaussian.
     chains : bool
         Whether it runs long chains, whose own R-hat says more than that of short ones.
     batch_size : int or None
@@ -99,6 +101,7 @@ class Engine(BaseEstimator):
     one_sided: bool = True
     curved: bool = False
     calibrated: bool = False
+    near_start: bool = False
     chains: bool = False
     batch_size: int | str | None = None
     subsampling: Any = "control-variate"
@@ -163,7 +166,7 @@ class Engine(BaseEstimator):
 
     def stays_near_start(self, target) -> bool:
         """Whether the result depends on the Gaussian start, whose quality `infer` then measures."""
-        return False
+        return self.near_start
 
     def n_rounds(self, target) -> int | None:
         """The most rounds, each ended by a call of the callback, of a run; None if not known."""

@@ -142,14 +142,11 @@ class FWSS(Engine):
     one_sided: bool = True
 
     continues = True
-    curved = calibrated = True
+    curved = calibrated = near_start = True
 
     @property
     def requires(self):
         return ("score", "sample_prior") if self.init == "prior" else ("score",)
-
-    def stays_near_start(self, target):
-        return True
 
     @property
     def ksd_kernel(self):

@@ -105,10 +105,7 @@ class LazyFWSS(Engine):
     whiten: bool = True
     one_sided: bool = True
 
-    curved = calibrated = True
-
-    def stays_near_start(self, target):
-        return True
+    curved = calibrated = near_start = True
 
     def n_rounds(self, target):
         # Each round uses up a particle in store or halves Phi.

@@ -100,10 +100,7 @@ class SVGD(Engine):
     whiten: bool = True
     one_sided: bool = True
 
-    curved = calibrated = True
-
-    def stays_near_start(self, target):
-        return True
+    curved = calibrated = near_start = True
 
     def n_rounds(self, target):
         return self.max_iter
