@@ -19,6 +19,10 @@ between their probabilities.
 *stages*: log loss and error of the same two on rows left out of tables, with 75 to 900 rows to
 train on, and the seconds of a fit.
 
+*coverage*: share of the 90 % intervals of probabilities that hold the true ones, with which classes
+were drawn, their mean width, and log loss less that of the truth; 4000 rows of three features with
+a sine in one of them, and of five with a linear truth.
+
 *airfoil*: root mean squared error and mean negative log likelihood of airfoil noise, by default and
 with chains five times as long, beside the package sklearn-contrib-bde, if it is there, with the
 settings of its own benchmark; ``--members`` networks each.
@@ -26,7 +30,7 @@ settings of its own benchmark; ``--members`` networks each.
 Usage::
 
     SKSTEIN_DATA=folder python examples/benchmarks/networks.py [speed] [classes] [ood] [posterior]
-        [stages] [airfoil] [--seeds 0 1 2]
+        [stages] [coverage] [airfoil] [--seeds 0 1 2]
 
 SKSTEIN_DATA names a folder with ``data/uci_concrete.npz``, ``data/uci_wine.npz``,
 ``data/airfoil.npz``, ``data/german.csv.gz`` and ``data/adult-train.csv.gz``.
@@ -38,6 +42,7 @@ import time
 import warnings
 from contextlib import suppress
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -160,7 +165,7 @@ def posterior(seeds):
             scaler = StandardScaler().fit(X_train)
             X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
             long, rhat = hamiltonian(X_train, y_train, X_test, seed)
-            for inference in ("auto", "ensemble"):
+            for inference in ("mcmc", "ensemble"):
                 clf = BayesianMLPClassifier(inference=inference, random_state=seed)
                 spent = seconds(lambda model=clf, X=X_train, y=y_train: model.fit(X, y))
                 proba = clf.predict_proba(X_test)
@@ -211,7 +216,7 @@ def stages(seeds):
     tables |= {f"adult {n}": (*coded("adult-train"), n) for n in (300, 900)}
     tables |= {f"digits {n}": (*load_digits(return_X_y=True), n) for n in (300, 600, 900)}
     for name, (X, y, n) in tables.items():
-        for inference in ("auto", "ensemble"):
+        for inference in ("mcmc", "ensemble"):
             losses, errors, spent = [], [], []
             for seed in seeds:
                 X_train, X_test, y_train, y_test = train_test_split(
@@ -230,6 +235,37 @@ def stages(seeds):
             print(
                 f"{name:12}{inference:9} log loss {np.mean(losses):.3f}, error "
                 f"{np.mean(errors):.3f}, {np.median(spent):.1f} s",
+                flush=True,
+            )
+
+
+def coverage(seeds):
+    truths = {
+        "sine": (3, lambda X: 2.0 * np.sin(2.0 * X[:, 0]) + X[:, 1]),
+        "linear": (5, lambda X: X @ [1.0, -1.0, 0.5, 0.0, 0.0]),
+    }
+    for (name, (p, log_odds)), n in product(truths.items(), (300, 1000, 3000, 20_000)):
+        for inference in ("mcmc", "pmfvb", "ensemble"):
+            found = []
+            for seed in seeds:
+                rng = np.random.default_rng(seed)
+                X = rng.normal(size=(n + 4000, p))
+                truth = expit(log_odds(X))
+                y, (X, X_test), truth = rng.random(n) < truth[:n], np.split(X, [n]), truth[n:]
+                clf = BayesianMLPClassifier(inference=inference, random_state=seed)
+                spent = seconds(lambda model=clf, X=X, y=y: model.fit(X, y))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    low, high = clf.predict_interval(X_test, level=0.9)[:, 1].T
+                proba = clf.predict_proba(X_test)
+                true = np.column_stack([1.0 - truth, truth])
+                loss = np.mean(np.sum(true * (np.log(true) - np.log(proba)), axis=1))
+                held = np.mean((low < truth) & (truth < high))
+                found.append([held, np.mean(high - low), loss, spent])
+            held, width, loss, spent = np.mean(found, axis=0)
+            print(
+                f"{name:7}{n:6} {inference:9} coverage {held:.3f}, width {width:.3f}, "
+                f"log loss +{loss:.4f}, {spent:.1f} s",
                 flush=True,
             )
 
@@ -298,6 +334,7 @@ def main():
         "ood": ood,
         "posterior": posterior,
         "stages": stages,
+        "coverage": coverage,
         "airfoil": partial(airfoil, members=args.members),
     }
     for part in args.parts:

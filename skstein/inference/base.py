@@ -59,7 +59,7 @@ class Engine(BaseEstimator):
         Whether there the particles are moved to the margins of the chains that found the
         coordinates, for an engine that sees less of the tails than these.
     near_start : bool
-        Whether its result depends on that Gaussian.
+        Whether its particles stay near that Gaussian, or trained networks near where they ended.
     chains : bool
         Whether it runs long chains, whose own R-hat says more than that of short ones.
     batch_size : int or None

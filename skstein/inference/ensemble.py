@@ -123,7 +123,7 @@ class Ensemble(Engine):
         "trained",
     )
     gaussian = False
-    continues = True
+    continues = near_start = True
     subsampling = "plain"
 
     n_particles: int | str = "auto"

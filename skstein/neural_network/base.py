@@ -104,6 +104,7 @@ class _BayesianMLP(BayesianEstimator):
 
     # Attributes of a fit that has networks and nothing around them.
     _of_networks_alone: ClassVar[dict] = {}
+    _subspace = None
 
     @property
     def _named_parameters(self):
@@ -164,10 +165,6 @@ class _BayesianMLP(BayesianEstimator):
             inference = network_engine(inference, self._chain_steps)
         return resolve_engine(inference)
 
-    def _chosen_inference(self, target):
-        """``inference``, chosen by the target where it is left open."""
-        return self.inference
-
     @property
     def _stops_early(self):
         return self.early_stopping
@@ -183,7 +180,7 @@ class _BayesianMLP(BayesianEstimator):
         )
 
     def _engine(self, target):
-        training, then = self._resolve_engine(self._chosen_inference(target)), None
+        training, then = self._resolve_engine(self.inference), None
         if "train" not in training.requires:
             then, training = training, self._training()
         training = training.moving(2 if self.subspace else self.n_networks)
@@ -194,7 +191,8 @@ class _BayesianMLP(BayesianEstimator):
 
     def _learn(self, target, scaling, given):
         """Train the networks, run the second stage, and set the attributes that follow."""
-        fitted = {"_network": target.network, "_scaling": scaling, **self._of_networks_alone}
+        fitted = {"_network": target.network, "_scaling": scaling, "_subspace": self.subspace}
+        fitted |= self._of_networks_alone
         return self._infer(target, None, *given, _stream_weight=target.total_weight, **fitted)
 
     def _earlier(self, target, bijection):
@@ -226,10 +224,11 @@ class _BayesianMLP(BayesianEstimator):
 
     def _go_on(self, X, y, sample_weight, scaling):
         """One epoch of the networks on more rows; nothing changes if it fails."""
-        if self.subspace is not None:
+        subspace = self.subspace or self._subspace
+        if subspace is not None:
             raise ValueError(
                 f"partial_fit trains whole networks, and would leave the plane of "
-                f"subspace={self.subspace!r}: use fit, or subspace=None."
+                f"subspace={subspace!r}: use fit, with subspace=None."
             )
         weight = getattr(self, "_stream_weight", 0.0) + float(sample_weight.sum())
         share = float(sample_weight.sum()) / weight
