@@ -293,7 +293,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         -------
         log_proba : ndarray of shape (n_samples, n_classes)
         """
-        return self._over_nodes(X, self._outcome.log_proba)
+        return self._over_nodes(X, lambda heads, w: self._outcome.log_proba(heads, w))
 
     @lazy_on_collections
     def predict_proba(self, X):
@@ -352,7 +352,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         return self.predict_log_proba(X)[np.arange(len(y)), y]
 
     def _uncertainty(self, X):
-        return self._over_nodes(X, self._outcome.uncertainty).T
+        return self._over_nodes(X, lambda heads, w: self._outcome.uncertainty(heads, w)).T
 
     def _over_nodes(self, X, integral):
         """Concatenate ``integral(heads, weights)`` over blocks of the rows of X."""

@@ -96,13 +96,15 @@ def loo(estimator, X, y, sample_weight=None, offset=None):
     -------
     LeaveOneOut
         With ``elpd``, ``se``, ``p_loo``, ``pareto_k`` and ``pointwise``. Draws are those of the
-        posterior's ``chains`` where it has them, else its particles with their weights.
+        posterior's ``chains`` where it has them, else its particles with their weights. What the
+        ``null_space`` of a network adds to predictions is left out.
 
     Raises
     ------
     TypeError
         If there is no classifier or regressor of skstein inside, its outcome is transformed, it has
-        several outcomes, or rows are not independent given a particle, as of a Gaussian process.
+        several outcomes, or rows are not independent given a particle, as of a Gaussian process. If
+        networks are as they were trained, by "ensemble", "svgd" or "fwss", or in a plane.
     ValueError
         If there are fewer than 25 draws, y has another length than X, or there is a class that was
         not seen in `fit`.
@@ -142,21 +144,29 @@ def loo(estimator, X, y, sample_weight=None, offset=None):
         warn("the fit had weights, and here each row counts once: give sample_weight.", UserWarning)
     y = inner._observed_at(prediction.X, y)
     counts = check_sample_weight(sample_weight, prediction.X)
-    chains = inner.posterior_.chains
-    theta = None if chains is None else chains.reshape(-1, chains.shape[2])
+    if getattr(inner, "_narrow", False):
+        raise TypeError(
+            "loo needs draws of all weights from their posterior; these networks are where the "
+            "training on all rows has left them: use cross_val_score."
+        )
+    posterior = inner.posterior_
+    theta, weights = posterior.particles, posterior.weights
+    if posterior.chains is not None:
+        theta = posterior.chains.reshape(-1, theta.shape[1])
+        weights = np.ones(len(theta))
+    theta, log_weights = theta[weights > 0.0], np.log(weights[weights > 0.0])
+    n_draws = len(log_weights)
     powers = _powers(inner, y, counts)
-    number = "n_networks" if hasattr(inner, "n_networks") else "n_particles"
+    networks = hasattr(inner, "n_networks")
+    number = "n_networks" if networks else "n_particles"
+    if n_draws < _FEWEST_DRAWS:
+        raise ValueError(
+            f"loo needs at least {_FEWEST_DRAWS} particles with a weight, there are {n_draws}; fit "
+            f"with a larger {number}, or use cross_val_score."
+        )
     blocks = []
-    for rows, heads, weights in inner._row_heads(prediction.X, theta):
+    for rows, heads, _ in inner._row_heads(prediction.X, theta):
         value = prediction.outcome.log_density_by_particle(heads, y[rows])
-        weights = np.ones(value.shape[1]) if weights is None else weights
-        value, log_weights = value[:, weights > 0.0], np.log(weights[weights > 0.0])
-        n_draws = len(log_weights)
-        if n_draws < _FEWEST_DRAWS:
-            raise ValueError(
-                f"loo needs at least {_FEWEST_DRAWS} particles with a weight, there are {n_draws}; "
-                f"fit with a larger {number}, or use cross_val_score."
-            )
         left_out, k = pareto_smoothed(log_weights - powers[rows, None] * value)
         seen = logsumexp(value + log_weights, axis=1) - logsumexp(log_weights)
         blocks.append(np.stack([logsumexp(value + left_out, axis=1), seen, k]))
@@ -173,7 +183,8 @@ def loo(estimator, X, y, sample_weight=None, offset=None):
         bad_k=float(np.average(~(k <= threshold), weights=counts)),
     )
     if result.bad_k:
-        few = f'keep more particles, by a larger {number}, or fit with inference="pmfvb"'
+        other = "use cross_val_score" if networks else 'fit with inference="pmfvb"'
+        few = f"keep more particles, by a larger {number}, or {other}"
         odd = "the model did not expect these rows: check whether it suits them"
         warn(
             f"the Pareto shape of {result.bad_k:.1%} of the rows is above {result.threshold:.2f}, "

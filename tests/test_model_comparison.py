@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianMLPRegressor,
     ParticlePosterior,
     SparseGPRegressor,
     compare,
@@ -210,6 +211,27 @@ def test_points_too_few_for_the_tails_are_warned_of(rng):
         result = loo(reg, X, y)
     assert result.pareto_k[0] > 0.5
     assert result.bad_k == np.mean(result.pareto_k > 0.5)
+
+
+@pytest.mark.parametrize("options", [{"inference": "ensemble"}, {"subspace": "curve"}])
+def test_networks_as_they_were_trained_are_refused(options, rng):
+    """Importance weights cannot undo what training has learnt of the row that is left out."""
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + rng.normal(size=60)
+    reg = BayesianMLPRegressor((4,), n_networks=30, max_iter=30, random_state=0, **options)
+    with pytest.raises(TypeError, match="training on all rows has left them: use cross_val_score"):
+        loo(reg.fit(X, y), X, y)
+
+
+def test_of_networks_loo_sees_no_null_space(rng):
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + rng.normal(size=60)
+    options = {"inference": "pmfvb", "n_networks": 3, "max_iter": 30, "random_state": 0}
+    scores = {
+        loo(BayesianMLPRegressor((4,), null_space=c, **options).fit(X, y), X, y).elpd
+        for c in (0.0, 3.0)
+    }
+    assert len(scores) == 1
 
 
 def test_what_is_refused(regression):

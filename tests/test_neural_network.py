@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, norm
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skstein import BayesianMLPClassifier, BayesianMLPRegressor, ParticlePosterior, predictive
 from skstein._callbacks import ProgressLines
-from skstein.inference import MCMC, PMD, Ensemble, resolve_engine
+from skstein.inference import PMD, Ensemble, resolve_engine
 from skstein.inference._network_engines import NETWORK_ENGINES
 from skstein.inference.base import Engine
 from skstein.inference.curve import curve_middle
@@ -719,19 +719,21 @@ def test_engines_that_would_be_lost_are_refused(engine):
         BayesianMLPRegressor((4,), inference=engine, max_iter=5).fit(X, y)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_classifier_adds_chains_on_few_rows(rng):
-    X = rng.normal(size=(150, 2))
-    y = X[:, 0] > 0.0
-    clf = BayesianMLPClassifier((4,), n_networks=2, max_iter=200, random_state=0)
-    assert isinstance(clf.fit(X, y).inference_, MCMC)
-    assert len(clf.posterior_) == 20
-    many = clone(clf).fit(X, y, sample_weight=np.full(150, 10.0))
-    assert isinstance(many.inference_, Ensemble)
-    chains = clone(clf).set_params(inference="mcmc").fit(X, y)
-    assert_array_equal(chains.predict_proba(X), clf.predict_proba(X))
-    with pytest.raises(ValueError, match="name an engine"):
-        clf.set_params(inference__n_particles=10)
+def test_intervals_hold_the_probabilities_or_say_that_they_are_too_narrow(rng):
+    X = rng.normal(size=(3500, 3))
+    truth = expit(2.0 * np.sin(2.0 * X[:, 0]) + X[:, 1])
+    y, X, X_test = rng.random(1500) < truth[:1500], X[:1500], X[1500:]
+
+    def share_inside(inference):
+        model = BayesianMLPClassifier(
+            (20,), inference=inference, n_networks=5, max_iter=40, random_state=0
+        )
+        low, high = model.fit(X, y).predict_interval(X_test)[:, 1].T
+        return np.mean((low < truth[1500:]) & (truth[1500:] < high))
+
+    assert share_inside("mcmc") > 0.8
+    with pytest.warns(UserWarning, match="intervals are far too narrow"):
+        assert share_inside("ensemble") < 0.7
 
 
 def test_a_fit_warns_of_nothing():

@@ -127,8 +127,8 @@ class LinearPredictions(PredictsOutcomes):
     def _row_noises(self, X):
         # An effect of a group that was not seen is integrated over: where its exponential counts,
         # the mean of a draw for each particle may be far off.
-        few = self._outcome.n_predictors <= _MOST_PREDICTORS
-        if self._effects is None or self._level != _LEVELS[0] or not few:
+        integrals = self._effects is not None and self._level == _LEVELS[0]
+        if not integrals or self._outcome.n_predictors > _MOST_PREDICTORS:
             yield from super()._row_noises(X)
             return
         read, theta = self._read(X), self.posterior_.particles

@@ -113,6 +113,11 @@ class _BayesianMLP(BayesianEstimator):
             "prior": lambda prior: resolve_prior(prior, 3.0, "prior"),
         }
 
+    @property
+    def _narrow(self):
+        """Whether particles are networks as trained, or in a plane: their spread says little."""
+        return self._subspace is not None or getattr(self.inference_, "near_start", False)
+
     def set_params(self, **params):
         # The engine that a name becomes is set up by the other parameters, whatever their order.
         own = {name: value for name, value in params.items() if "__" not in name}

@@ -226,10 +226,10 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     @wraps(BayesianClassifierMixin.predict_quantiles)
     def predict_quantiles(self, X, q):
         check_is_fitted(self)
-        if self._subspace is None and getattr(self.inference_, "near_start", False):
+        if self._narrow:
             warn(
-                "these networks differ less than probabilities are uncertain, so that quantiles and "
-                'intervals are far too narrow: fit with inference="mcmc".',
+                "these networks differ less than probabilities are uncertain, so that their "
+                'quantiles and intervals are far too narrow: fit with inference="mcmc".',
                 UserWarning,
             )
         return super().predict_quantiles(X, q)

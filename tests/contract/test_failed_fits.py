@@ -22,7 +22,10 @@ from skstein import (
 from skstein.inference import PMD, PMFVB, Engine, KSDThinnedMCMC, LaplaceDraws
 
 # What is fitted here need not be a good posterior.
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:these networks differ less"),
+]
 
 SMALL = LaplaceDraws(n_particles=20)
 NETWORK = {"inference": "ensemble", "n_networks": 2, "max_iter": 20}
