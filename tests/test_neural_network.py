@@ -91,6 +91,19 @@ def test_units_do_not_matter(Estimator, engine):
     assert_allclose(std / 4.0, expected[1], rtol=1e-5)
 
 
+def test_noise_of_small_outcomes_is_small_without_standardizing(rng):
+    """The prior of its variance follows the size of y, and does not outweigh the rows."""
+    X = rng.uniform(-2.0, 2.0, size=(150, 1))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=150)
+    raw = BayesianMLPRegressor((16,), n_networks=4, standardize=False, random_state=0)
+    small = raw.fit(X, 0.01 * y).predict(X, return_std=True)[1] / 0.01
+    assert 0.08 < np.median(small) < 0.17  # it was 1.2
+    both = raw.fit(X, np.column_stack([0.01 * y, y])).predict(X, return_std=True)[1]
+    assert_allclose(np.median(both / [0.01, 1.0], axis=0), 0.12, atol=0.05)
+    given = raw.set_params(noise_scale=0.01).fit(X, 0.01 * y).predict(X, return_std=True)[1]
+    assert np.median(given) > 0.01
+
+
 # Predictions are mixtures over the particles.
 
 

@@ -34,13 +34,13 @@ _FITTING = 1e-3, 1e3  # sizes of features and outcomes that weights of size 1 ca
 
 @dataclass
 class _Scaling:
-    """``(X - center) / scale`` and ``(y - y_center) / y_scale``, which is of size ``y_size``."""
+    """``(X - center) / scale`` and ``(y - y_center) / y_scale``, of sizes ``y_size``."""
 
     center: np.ndarray | float = 0.0
     scale: np.ndarray | float = 1.0
     y_center: np.ndarray | float = 0.0
     y_scale: np.ndarray | float = 1.0
-    y_size: float = 1.0
+    y_size: np.ndarray | float = 1.0
 
     def features(self, X, dtype):
         """Standardised features, dense."""
@@ -284,7 +284,7 @@ class _BayesianMLP(BayesianEstimator):
             if y is None:
                 return _Scaling()
             _warn_of_scale("y", y, sample_weight)
-            return _Scaling(y_size=float(np.max(location_and_scale(y, sample_weight)[1])))
+            return _Scaling(y_size=location_and_scale(y, sample_weight)[1])
         dense = X.toarray() if sparse.issparse(X) else X
         scaling = _Scaling(*location_and_scale(dense, sample_weight))
         if y is not None:

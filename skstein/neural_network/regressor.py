@@ -28,7 +28,7 @@ from ..noise import NOISES, HeteroscedasticNoise, NormalNoise, noise_to_fit, res
 from ..outcomes import Normal
 from ..priors import InverseGamma
 from ..targets.null_space import null_space_tangent, tangents_affordable
-from .base import _BayesianMLP
+from .base import _BayesianMLP, _Scaling
 
 _N_NODES = 8  # of the quadrature over distances along a tangent
 # So dense that noise of a tenth of the tangent falls on several.
@@ -88,7 +88,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         that in a linear regression.
     noise_shape, noise_scale : float, default=None
         Of normal noise alone: shape and scale of the inverse gamma prior of the noise variance, the
-        scale in squared units of the (standardised) outcome; 1 and 0.01 where they are None.
+        scale in squared units of the (standardised) outcome. Where they are None, 1, and 0.01
+        times the variance of the outcome (of several, the smallest), which is 1 if standardised.
     null_space : float, default=0.5
         How much predictions have of what the rows leave undetermined around each network, which
         chains are too slow to find: the prior's uncertainty about directions of the weights along
@@ -199,6 +200,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     }
 
     _noise = NormalNoise()  # that was fitted
+    _scaling = _Scaling()
     _tangents = None
     _of_networks_alone = {"_tangents": None, "null_space_": 0.0}
 
@@ -370,7 +372,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         return HeteroscedasticNoise(df="estimate") if chains else NormalNoise()
 
     def _make_target(self, X, y, sample_weight, scaling, **options):
-        y, options = (y - scaling.y_center) / scaling.y_scale, options | {"y_size": scaling.y_size}
+        self._scaling, options["y_size"] = scaling, np.max(scaling.y_size)
+        y = (y - scaling.y_center) / scaling.y_scale
         return super()._make_target(X, y, sample_weight, scaling, **options)
 
     @property
@@ -379,7 +382,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         if not isinstance(outcome, Normal):
             return outcome
         shape = 1.0 if self.noise_shape is None else self.noise_shape
-        scale = 0.01 if self.noise_scale is None else self.noise_scale
+        # Too small a scale says little, too large a one outweighs the rows.
+        scale = self.noise_scale or 0.01 * np.min(self._scaling.y_size) ** 2
         return Normal(InverseGamma(shape, scale))
 
     @property
