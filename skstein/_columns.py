@@ -10,6 +10,7 @@ from ._row_blocks import row_blocks
 from ._warnings import warn
 
 _EPS = np.finfo(np.float64).eps
+_LITTLE = 1.001  # what weights sum to that were normalised, and rounded
 
 
 def canonical(X):
@@ -72,6 +73,17 @@ def constant_columns(X):
     if sparse.issparse(X):
         return int((X.max(axis=0).toarray() == X.min(axis=0).toarray()).sum())
     return int((X[0] == X).all(axis=0).sum())
+
+
+def warn_of_little_weight(sample_weight):
+    """Warn if several rows of a fit have the weight of one, or less, together."""
+    if len(sample_weight) > 1 and sample_weight.sum() < _LITTLE:
+        warn(
+            "the weights of all rows sum to 1 or less, so that they count as one row at most: a "
+            "weight is a number of repetitions of its row; give sample_weight a mean of 1 "
+            "(sample_weight / sample_weight.mean()).",
+            UserWarning,
+        )
 
 
 def warn_of_first_rows(problems, X, standardize, least, fixed="scaling"):

@@ -27,8 +27,9 @@ from skstein import (
     infer,
     predictive,
 )
-from skstein.inference import KSDThinnedMCMC, LaplaceDraws
+from skstein.inference import PMD, KSDThinnedMCMC, LaplaceDraws
 from skstein.priors import Normal
+from skstein.shards import Chunks
 from skstein.targets import LogisticTarget
 
 ESTIMATORS = [
@@ -76,6 +77,42 @@ def test_infer_warns_at_its_caller_and_names_the_engine(rows):
         infer(target, TOO_SHORT, random_state=0)
     assert all(text.startswith("KSDThinnedMCMC: ") for text in messages(caught))
     assert {warning.filename for warning in caught} == {__file__}
+
+
+@quiet
+@pytest.mark.parametrize("share", [1e-3, 1.0 / 60])
+@pytest.mark.parametrize(
+    "model",
+    [
+        BayesianLinearRegression("laplace"),
+        BayesianLogisticRegression("laplace", standardize=False),
+        BayesianMLPRegressor((4,), n_networks=2, max_iter=5),
+        BayesianMLPClassifier((4,), n_networks=2, max_iter=5, batch_size=None),
+    ],
+    ids=repr,
+)
+def test_weights_of_less_than_one_row_are_questioned(model, share, rng):
+    X = rng.normal(size=(60, 2))
+    y, weights = (X[:, 0] > 0.0).astype(int), np.full(60, share)
+    model = clone(model).set_params(random_state=0)
+    with pytest.warns(UserWarning, match="weights of all rows sum to 1 or less") as caught:
+        model.fit(X, y, weights)
+    assert sum("sum to 1" in text for text in messages(caught)) == 1
+    if not hasattr(model, "n_networks"):
+        with pytest.warns(UserWarning, match="weights of all rows sum to 1 or less"):
+            model.fit(*(Chunks(np.split(values, 3)) for values in (X, y, weights)))
+    model.score(X, y, weights)
+    model.fit(X, y, np.full(60, 0.1))
+
+
+@quiet
+def test_little_weight_of_one_row_or_of_more_rows_of_a_stream_is_not_questioned(rng):
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    linear = BayesianLinearRegression("laplace", random_state=0).fit(X[:1], y[:1], [0.5])
+    stream = clone(linear).set_params(inference=PMD(n_particles=200)).partial_fit(X, y)
+    stream.partial_fit(X[:3], y[:3], np.full(3, 0.1))
+    networks = BayesianMLPRegressor((4,), n_networks=2, random_state=0).partial_fit(X, y)
+    networks.partial_fit(X[:3], y[:3], np.full(3, 0.1)).partial_fit(X[:1], y[:1], [0.5])
 
 
 def test_folds_of_a_search_warn_in_the_same_words_and_candidates_in_others(rows):

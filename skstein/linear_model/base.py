@@ -14,7 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import priors, shards, targets
-from .._columns import canonical, column_position, location_and_scale, warn_of_first_rows
+from .._columns import (
+    canonical,
+    column_position,
+    location_and_scale,
+    warn_of_first_rows,
+    warn_of_little_weight,
+)
 from .._estimator import BayesianEstimator
 from .._validation import (
     HasMethods,
@@ -277,6 +283,7 @@ class BayesianLinearModel(BayesianEstimator):
                         "back, or start again with fit."
                     )
             return self._scaling
+        warn_of_little_weight(sample_weight)
         if not self.standardize:
             return _Scaling(self.fit_intercept)
         scaling = _Scaling(self.fit_intercept, *moments())

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from .._columns import location_and_scale, warn_of_first_rows
+from .._columns import location_and_scale, warn_of_first_rows, warn_of_little_weight
 from .._estimator import BayesianEstimator
 from .._parallel import make_map, one_thread
 from .._random import as_generator
@@ -279,6 +279,7 @@ class _BayesianMLP(BayesianEstimator):
         return self._network.outputs(theta, self._scaling.features(X, self._network.dtype))
 
     def _find_scaling(self, X, sample_weight, y=None):
+        warn_of_little_weight(sample_weight)
         if not self.standardize:
             _warn_of_scale("X", X, sample_weight)
             if y is None:
