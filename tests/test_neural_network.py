@@ -386,6 +386,8 @@ def test_a_constant_outcome_is_warned_of():
     assert_allclose(reg.predict(X), 3.0, atol=0.5)
     with pytest.warns(UserWarning, match=r"column 1 of y is constant \(\[3.0\]\)"):
         network(BayesianMLPRegressor).fit(X, np.column_stack([X[:, 0], np.full(60, 3.0)]))
+    with pytest.warns(UserWarning, match="y is constant"):
+        network(BayesianMLPRegressor).fit(X[:1], [3.0])
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)

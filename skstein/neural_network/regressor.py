@@ -263,8 +263,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         Warns
         -----
         UserWarning
-            If y is constant. If ``standardize=False`` and X or y is a thousand times too large or
-            too small for the priors.
+            If y is constant, as that of one row is. If ``standardize=False`` and X or y is a
+            thousand times too large or too small for the priors. If the weights of several rows sum
+            to 1 or less.
         ConvergenceWarning
             If networks diverge, die (put out the same for every row) or explain the rows worse
             than a constant does. They are left out, unless all of them do. If the loss of networks
@@ -282,7 +283,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             )
         scaling = self._find_scaling(X, weights, y)
         constant = (y[0] == y).all(axis=0)
-        if len(y) > 1 and constant.any():
+        if constant.any():
             which = "y" if constant.all() else f"column {constant.argmax()} of y"
             warn(
                 f"{which} is constant ({y[0, constant].tolist()}): there is nothing to learn, and "
