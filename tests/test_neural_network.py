@@ -930,6 +930,14 @@ def test_null_space_opens_intervals_away_from_the_rows(rng, noise):
     assert_allclose(transformed.interval(0.5), quantiles, atol=tolerance)
 
 
+def test_a_null_space_beyond_all_priors_is_refused(rng):
+    X, y = data(BayesianMLPRegressor)
+    with pytest.raises(ValueError, match=r"'null_space' parameter .* in the range \[0.0, 100.0\]"):
+        network(BayesianMLPRegressor, null_space=1e300).fit(X, y)
+    reg = network(BayesianMLPRegressor, null_space=100.0).fit(X, y)
+    assert np.isfinite(reg.predict_interval(1e3 * X)).all()
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_null_space_ends_with_a_stream(rng):
     X, y = rng.normal(size=(60, 2)), rng.normal(size=60)

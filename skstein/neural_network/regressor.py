@@ -94,11 +94,11 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         How much predictions have of what the rows leave undetermined around each network, which
         chains are too slow to find: the prior's uncertainty about directions of the weights along
         which its outputs on the training rows do not change. It opens intervals between and beyond
-        the data. The unit is the prior's standard deviation; 0 for nothing. It is left out by
-        `partial_fit`, with a ``subspace``, and where it would take more than a second for each
-        particle, as with 4000 weights and as many rows: see ``null_space_``. Beside Student t noise
-        the two together count as Student t: where it opens intervals of heavy tails, quantiles are
-        somewhat too wide (93 % for 90 %), while draws are exact.
+        the data. The unit is the prior's standard deviation; 0 for nothing, at most 100. It is left
+        out by `partial_fit`, with a ``subspace``, and where it would take more than a second for
+        each particle, as with 4000 weights and as many rows: see ``null_space_``. Beside Student t
+        noise the two together count as Student t: where it opens intervals of heavy tails,
+        quantiles are somewhat too wide (93 % for 90 %), while draws are exact.
     batch_size : int, "auto" or None, default="auto"
         Rows of a step: 32 below 3000 rows, else 100, for "auto"; all rows for None. On all rows,
         weights equal repetition, and the order of rows does not matter, to the last bit.
@@ -196,7 +196,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         "noise": [StrOptions({"auto", *NOISES}), HasMethods("outcome")],
         "noise_shape": [None, Interval(Real, 0, None, closed="neither")],
         "noise_scale": [None, Interval(Real, 0, None, closed="neither")],
-        "null_space": [Interval(Real, 0, None, closed="left")],
+        "null_space": [Interval(Real, 0, 100, closed="both")],
     }
 
     _noise = NormalNoise()  # that was fitted
