@@ -99,12 +99,17 @@ def declared_order(categories, y):
     Raises
     ------
     ValueError
-        If a class is given twice.
+        If a class is given twice, or Dask does not know the order.
     """
     if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and hasattr(y, "iloc"):
         y = y.iloc[:, 0]
     if categories is None and getattr(getattr(y, "dtype", None), "ordered", False):
         categories = y.dtype.categories
+        if "__UNKNOWN_CATEGORIES__" in list(categories):  # which stands for them in Dask
+            raise ValueError(
+                "y is an ordered categorical whose categories Dask does not know, nor their order: "
+                "give categories=[...] in their order (y.cat.as_known() may change it)."
+            )
     if categories is None:
         return None
     order = column_or_1d(categories)

@@ -19,6 +19,7 @@ from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianMLPRegressor,
+    BayesianOrdinalRegression,
     BayesianPoissonRegression,
     SparseGPRegressor,
 )
@@ -284,6 +285,19 @@ def test_every_parameter_counts_and_classes_are_many(rows):
     found = model.fit(blocks(X), blocks(labels)).posterior_
     assert found.names == expected.names
     assert_allclose(found.mean(), expected.mean(), rtol=1e-5, atol=1e-6)
+
+
+def test_an_order_that_dask_does_not_know_is_asked_for(rows):
+    X, y, _ = rows
+    order = ["low", "mid", "high"]
+    grades = pd.Categorical.from_codes(y + (X[:, 1] > 5.0), order, ordered=True)
+    known = frame(X, y=grades).y
+    unknown, model = known.cat.as_unknown(), BayesianOrdinalRegression("laplace", random_state=0)
+    assert model.fit(frame(X), known).categories_.tolist() == order
+    with pytest.raises(ValueError, match=r"Dask does not know.*give categories=\[\.\.\.\]"):
+        model.fit(frame(X), unknown)
+    given = model.set_params(categories=order).fit(frame(X), unknown)
+    assert given.categories_.tolist() == order
 
 
 def test_rows_that_do_not_match_are_refused_by_name(rows):

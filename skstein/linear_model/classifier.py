@@ -57,6 +57,11 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
             If a parameter, X, y, the weights or the offset are invalid, or there is only one class.
         TypeError
             If an engine or prior is a class instead of an instance.
+
+        Warns
+        -----
+        UserWarning
+            If the weights of several rows sum to 1 or less.
         """
         return self._fit(X, y, sample_weight, offset=offset)
 

@@ -47,6 +47,11 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
             If a parameter, X, y, the weights or the offset are invalid.
         TypeError
             If an engine or prior is a class instead of an instance.
+
+        Warns
+        -----
+        UserWarning
+            If the weights of several rows sum to 1 or less.
         """
         return self._fit(X, y, sample_weight, offset=offset)
 

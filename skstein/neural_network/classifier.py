@@ -158,6 +158,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         -----
         UserWarning
             If ``standardize=False`` and X is a thousand times too large or too small for the prior.
+            If the weights of several rows sum to 1 or less.
         ConvergenceWarning
             If networks diverge, die (put out the same for every row) or explain the rows worse
             than a constant does. They are left out, unless all of them do. If the loss of networks
