@@ -459,7 +459,10 @@ def _sums_over(X, y, sample_weight, function):
     if not shards.is_collection(X):
         return np.array(function(X, y, check_sample_weight(sample_weight, y)))
     blocks = shards.bind(X, y=y, sample_weight=sample_weight)
-    return sum(blocks.map(_of_columns, function))
+    sums = sum(blocks.map(_of_columns, function))
+    if np.ndim(sums) == 0:
+        raise ValueError("X has no rows: a score needs at least one.")
+    return sums
 
 
 def _of_columns(block, function):

@@ -248,6 +248,14 @@ def test_scores_are_reduced_block_by_block(rows, rng):
         assert_allclose(model.predict(blocks(X)).compute(), model.predict(X), rtol=1e-12)
 
 
+def test_a_score_of_no_rows_is_refused(rows):
+    X, y, _ = rows
+    for model in (logistic("laplace"), BayesianLinearRegression("laplace", random_state=0)):
+        model.fit(X, y)
+        with pytest.raises(ValueError, match="X has no rows"):
+            model.score(blocks(X)[:0], blocks(y)[:0])
+
+
 # Peers.
 
 
