@@ -270,6 +270,9 @@ def test_what_is_wrong_with_a_block_is_said(rows):
     with pytest.raises(TypeError, match="predict each piece by itself"):
         model.predict(pieces(X))
     refused(pieces(X), pieces(np.zeros(N)), "only one class")
+    for text in (y[200:].astype(str), y[200:].astype(str).astype(object)):
+        mixed = Chunks([y[:200], text])
+        refused(Chunks([X[:200], X[200:]]), mixed, "y is text in block 1 and numbers in block 0")
     refused(pieces(X), pieces(y), "positive weight", sample_weight=pieces(0.0 * weights))
     refused(
         pieces(X),

@@ -68,6 +68,12 @@ def build_target(model, X, y, sample_weight, offset, stream):
         raise ValueError("no row of X has a positive weight: give at least one.")
     n_given = sum(survey.n_given for survey in surveys)
     blocks, surveys = blocks.at(filled), [surveys[i] for i in filled]
+    of_text = [isinstance(survey.labels[0], str) for survey in surveys]
+    if len(set(of_text)) > 1:
+        text, other = (blocks.numbers[of_text.index(kind)] for kind in (True, False))
+        raise ValueError(
+            f"y is text in block {text} and numbers in block {other}: use one of them."
+        )
     labels, totals = (
         np.concatenate([getattr(survey, name) for survey in surveys])
         for name in ("labels", "totals")
