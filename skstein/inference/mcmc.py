@@ -3,7 +3,8 @@
 Asymptotically exact. Chains run as one batch of gradients until the Monte-Carlo error of means and
 of outer quantiles is small. The kept draws have the margins of all and are moved slightly, to the
 mean and covariance of all draws, after Stein's identities have removed most of their error
-(`_zero_variance.py`).
+(`_zero_variance.py`). In many coordinates (a hundred) 1000 of them have 5 and 95 % points that are
+off by up to 0.15 standard deviations.
 """
 
 from copy import deepcopy
@@ -52,7 +53,9 @@ class MCMC(Engine):
     n_particles : int or "auto", default="auto"
         Draws kept: 1000, or twice the coordinates if that is more, at most 2000, for "auto". From
         twice as many points as coordinates on they are moved to have the mean and covariance of all
-        draws, whose error control variates reduce; fewer stay unmoved draws.
+        draws, whose error control variates reduce; fewer stay unmoved draws. Of a hundred
+        coordinates some have 5 and 95 % points that are off by 0.1 to 0.15 standard deviations with
+        1000: keep more, or use all draws, which ``posterior_.chains`` has.
     sampler : {"hmc", "mala", "mams", "rwm", "sgld"} or sampler instance, default="hmc"
         Hamiltonian Monte Carlo, the Metropolis-adjusted Langevin algorithm, Metropolis-adjusted
         microcanonical sampling, random-walk Metropolis, or stochastic gradient Langevin dynamics,
