@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import diags_array
 from scipy.stats import kurtosis
 
-from ..diagnostics import mcse_mean
+from ..diagnostics import mcse_mean, mcse_sd
 from ..targets.newton import DIAGONAL_ABOVE
 from ..thinning.balanced import balanced_thin
 from ..thinning.moments import recalibrated
@@ -21,7 +21,8 @@ from .base import ENOUGH_DRAWS
 _OUTER = np.array([0.05, 0.95])
 _DRAWS_A_COORDINATE = 4  # fewer do not tell a covariance
 _LEAST_POINTS = 50  # whose quantiles follow their moments
-_CONTRADICTION = 4.5  # standard errors of the mean of the draws
+_CONTRADICTION = 4.5  # standard errors of a moment of the draws
+_FAR_OFF = 0.08  # of a standard deviation
 _MAX_KURTOSIS = 8.0  # of a normal density it is 3, of a t of five degrees of freedom 9
 _FEW = 100
 _TINY = np.finfo(float).tiny
@@ -106,9 +107,10 @@ def move_to_moments(posterior, target, draws, scores):
     Returns
     -------
     bool
-        Whether draws and identities agree about the mean.
+        Whether draws and identities agree about means and standard deviations.
     """
-    error = mcse_mean(draws) if draws.shape[1] >= ENOUGH_DRAWS else np.inf
+    few = draws.shape[1] < ENOUGH_DRAWS
+    errors = (np.inf, np.inf) if few else (mcse_mean(draws), mcse_sd(draws))
     draws, scores = (part.reshape(-1, part.shape[2]) for part in (draws, scores))
     points = posterior.particles
     enough = len(points) >= 2 * target.dim and len(draws) >= _DRAWS_A_COORDINATE * target.dim
@@ -118,9 +120,14 @@ def move_to_moments(posterior, target, draws, scores):
     moments_of = (_moments if scores is None else zero_variance_moments) if enough else _margins
     try:
         mean, spread = moments_of(draws, scores)
-        if (np.abs(mean - draws.mean(axis=0)) > _CONTRADICTION * error).any():
+        heavy = kurtosis(draws, axis=0, fisher=False).max() > _MAX_KURTOSIS
+        std = draws.std(axis=0)
+        excess = (np.sqrt(np.diagonal(spread)) if enough else spread) - std
+        wider = (np.abs(excess) > _CONTRADICTION * errors[1]) & (np.abs(excess) > _FAR_OFF * std)
+        other = np.abs(mean - draws.mean(axis=0)) > _CONTRADICTION * errors[0]
+        if (other | (wider & ~heavy)).any():
             return False
-        if kurtosis(draws, axis=0, fisher=False).max() > _MAX_KURTOSIS:
+        if heavy:
             # A few draws far out are most of such a spread, and not of where draws lie.
             moved = points + (mean - points.mean(axis=0))
         elif enough:

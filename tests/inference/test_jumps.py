@@ -37,6 +37,20 @@ def test_draws_are_not_moved_to_moments_that_they_contradict(engine, seed):
     assert mean[0] > 0.07
 
 
+@pytest.mark.parametrize("engine", ["mcmc", "ksd-mcmc", "pmfvb"])
+def test_nor_to_standard_deviations(engine, seed):
+    """More mass in the middle than the scores say, and scores half as large again."""
+    middle = density(lambda x: 0.6 * (np.abs(x) < 1.0))
+    steep = LogDensity(
+        lambda theta: -0.5 * np.sum(theta**2, axis=1), score=lambda theta: -1.5 * theta, dim=3
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert_allclose(infer(middle, engine, random_state=seed).std(), [0.863, 1, 1], rtol=0.1)
+        assert_allclose(infer(steep, engine, random_state=seed).std(), 1.0, rtol=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:.*importance-weighted draws have another spread")
 def test_points_that_their_chains_contradict_are_reported(seed):
     with pytest.warns(ConvergenceWarning, match="the scores are not those of the log density"):
         infer(jump(0.65), "stein-points", random_state=seed)
