@@ -69,8 +69,8 @@ class Progress:
             ) from error
         elif isinstance(error, LinAlgError):
             raise FloatingPointError(
-                f"a matrix is singular {self._stage} ({error}); bring features and weights to "
-                "moderate sizes, or use a tighter prior."
+                f"a matrix is singular {self._stage} ({error}); bring features and weights, "
+                "or the values of your own density, to moderate sizes, or use a tighter prior."
             ) from error
 
 

@@ -154,7 +154,7 @@ def monte_carlo_errors(draws, scores):
     ----------
     draws : ndarray of shape (n_chains, n_draws, dim)
     scores : ndarray of the same shape, or None
-        None for draws as they are.
+        None for draws as they are; so it is if squares of scores overflow.
 
     Returns
     -------
@@ -170,8 +170,8 @@ def monte_carlo_errors(draws, scores):
     ends = np.quantile(z, np.add.outer(_OUTER, [-_STEP, 0.0, _STEP]), axis=0)
     width = (ends[:, 2] - ends[:, 0]) / (2.0 * _STEP)
     below = (z <= ends[:, 1, None]).astype(float)
-    if scores is not None:
-        t = scores.reshape(-1, dim) * std
+    t = np.inf if scores is None else scores.reshape(-1, dim) * std
+    if np.isfinite(np.square(t * (1.0 + np.abs(z))).sum() ** 2):
         below = _without(below, t, t * z + 1.0)
         z = z - t @ _slopes(z, t)
     each = np.stack([z, *below], axis=1).reshape(*draws.shape[:2], -1)

@@ -214,6 +214,15 @@ def test_the_error_told_is_that_of_quantiles(rng):
     assert_allclose(np.mean(told), np.std(errors), rtol=0.25)
 
 
+def test_errors_of_chains_that_ran_off_are_those_of_their_draws(rng, capfd):
+    """A regression on scores whose squares overflow would stop the fit, and LAPACK print."""
+    z = rng.normal(size=(4, 250, 2))
+    scores = np.where(np.arange(250)[:, None] % 50, -z, -1e160 * z)
+    with np.errstate(over="ignore"):
+        assert_array_equal(monte_carlo_errors(z, scores), monte_carlo_errors(z, None))
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.filterwarnings("ignore:KSDThinnedMCMC. the posterior is likely to be wrong")
 def test_points_too_few_to_carry_the_moments_are_reported(seed):
     with pytest.warns(ConvergenceWarning, match="kept points miss the chains' means or"):
