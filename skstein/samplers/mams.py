@@ -19,8 +19,9 @@ the exact solution for a constant score, with :math:`e = s / |s|` and
 and a trajectory is accepted by the energy error, the sum of :math:`\Delta K` less the gain in log
 density. Without that step, as in the papers before (Robnik et al. 2023), draws are those of a
 density nearby. After Robnik, Cohn-Gordon & Seljak (2025); what differs: the step size and the
-linear coordinates are those that `HMC` adapts, and directions are drawn again for each trajectory
-alone.
+linear coordinates are those that `HMC` adapts, directions are drawn again for each trajectory
+alone, and in a single coordinate, where a direction is a sign that nothing can turn, trajectories
+are those of `HMC`.
 """
 
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ import numpy as np
 
 from .._validation import Interval
 from .base import Metropolis
+from .hmc import HMC
 
 
 @dataclass(eq=False, repr=False)
@@ -85,6 +87,9 @@ class MAMS(Metropolis):
 
     def _propose(self, target, chains):
         m, dim = chains.theta.shape
+        if dim == 1:
+            hmc = HMC(trajectory=self.trajectory, max_leapfrogs=self.max_steps)
+            return hmc._propose(target, chains)
         length = self.trajectory * chains.rng.uniform(0.8, 1.2)
         n_steps = min(max(1, round(length / chains.step_size)), self.max_steps)
         step, metric = chains.step_size * np.sqrt(dim), chains.metric
@@ -108,13 +113,8 @@ class MAMS(Metropolis):
 
 
 def turned(direction, score, step):
-    """Directions (m, dim) after a kick by scores that stay constant, and the gain of energy (m,).
-
-    In a single coordinate a direction is a sign, which nothing can turn.
-    """
-    m, dim = direction.shape
-    if dim == 1:
-        return direction, np.zeros(m)
+    """Directions (m, dim) after a kick by constant scores, and the gain of energy (m,)."""
+    dim = direction.shape[1]
     size = np.sqrt(np.einsum("ij,ij->i", score, score))
     towards = score / np.maximum(size, np.finfo(float).tiny)[:, None]
     delta = step * size / (dim - 1)

@@ -338,6 +338,17 @@ def test_every_sampler_finds_a_normal(sampler, seed):
     assert_allclose(posterior.std(), 1.0, atol=0.12)
 
 
+def test_microcanonical_chains_of_a_single_coordinate(seed):
+    """A direction is a sign there, so that trajectories are those of HMC."""
+    target = LogDensity(
+        lambda t: (-t - 2 * np.logaddexp(0, -t))[:, 0], score=lambda t: -np.tanh(0.5 * t), dim=1
+    )
+    posterior = infer(target, MCMC(sampler="mams"), random_state=seed)
+    assert posterior.converged
+    assert kstest(posterior.chains[:, ::10].ravel(), "logistic").statistic < 0.1
+    assert_allclose(posterior.std(), np.pi / np.sqrt(3.0), rtol=0.1)
+
+
 def test_a_thinner_of_ones_own(seed):
     """Recalibrated points have the chains' moments; the budget and candidates are the thinner's."""
     thinner = OnlineKSDThinner(recalibrate=True, candidates=2)
