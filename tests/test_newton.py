@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
+from scipy.special import gamma
 from scipy.stats import multivariate_normal
 
 from densities import gaussian
@@ -200,6 +201,52 @@ def test_a_start_that_is_not_finite_is_an_error(infinite):
 def test_a_flat_direction_is_an_error_that_says_so(precision):
     with pytest.raises(LinAlgError, match="improper or flat in some direction; use a proper prior"):
         gaussian_bijection(np.zeros(2), precision)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("power", [4, 10])
+@pytest.mark.parametrize("with_hessian", [False, True])
+def test_a_flat_top_gets_a_gaussian_as_wide_as_the_density(power, scale, with_hessian, rng):
+    """exp(-sum u^power) of correlated coordinates, some flat and some not; its Hessian is 0."""
+    powers = np.array([power, power, 2])
+    inverse = np.linalg.inv(scale * (np.eye(3) + 0.3 * rng.normal(size=(3, 3))))
+
+    def hessian(t):
+        return inverse.T * (powers * (powers - 1) * (inverse @ t) ** (powers - 2)) @ inverse
+
+    target = LogDensity(
+        lambda t: -((t @ inverse.T) ** powers).sum(axis=1),
+        score=lambda t: -powers * (t @ inverse.T) ** (powers - 1) @ inverse,
+        hessian=hessian if with_hessian else None,
+        dim=3,
+    )
+    laplace = laplace_approximation(target)
+    assert laplace.converged
+    variances = gamma(3 / powers) / gamma(1 / powers)
+    ratios = np.linalg.svd(inverse @ laplace.bijection.matrix / np.sqrt(variances)[:, None])[1]
+    assert ratios.max() < 3.0
+    assert ratios.min() > 0.3
+
+
+@pytest.mark.parametrize("power", [1.5, 2.0, 2.5])
+def test_a_gaussian_that_is_not_far_too_wide_stays(power, rng):
+    """log p = -(1 + x^2)^power, and twice as curved on one side."""
+
+    def parts(t):
+        slope = np.where(t > 0, 1.0, 2.0) * t
+        return (1.0 + slope * t) ** power, -2.0 * power * (1.0 + slope * t) ** (power - 1.0) * slope
+
+    target = LogDensity(lambda t: -parts(t)[0].sum(1), score=lambda t: parts(t)[1], dim=2)
+    laplace = laplace_approximation(target, rng.normal(size=2))
+    assert_array_equal(laplace.hessian, hessian_of(target, laplace.mode))
+
+
+def test_a_saddle_stays_an_error():
+    target = LogDensity(
+        lambda t: (t**2 - t**4).sum(axis=1), score=lambda t: 2 * t - 4 * t**3, dim=1
+    )
+    with pytest.raises(LinAlgError, match="no positive definite Hessian"):
+        laplace_approximation(target)
 
 
 def test_a_density_without_a_mode_is_an_error():

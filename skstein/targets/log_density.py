@@ -6,7 +6,7 @@ import numpy as np
 
 from .base import NotANumber, Target, as_names
 
-_RUN_OFF = 1e100
+_RUN_OFF = 1e30
 
 
 def _real(values, name):

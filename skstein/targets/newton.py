@@ -18,6 +18,9 @@ DIFFERENCES_UP_TO = 500
 _ROWS_PER_COORDINATE = 1000  # from which on the search starts at the mode of a tenth of the rows
 # Of the surrogate: until second moments change by a smaller share.
 _MOST_ROUNDS, _SETTLED = 200, 1e-10
+# A direction is narrowed if the density has fallen within this share of its Gaussian; where that
+# ends is found by bisection, this many halvings away at most.
+_FAR_TOO_WIDE, _MOST_HALVINGS, _N_BISECTIONS = 0.1, 256, 16
 _KEPT = 1e-3  # of the squared distance to the mode, that a step with an old Hessian must leave
 
 
@@ -164,9 +167,55 @@ def laplace_approximation(target, start=None, tol=1e-16, max_iter=100):
         hessian = hessian_of(target, theta)
     if not converged:
         converged = bool(score @ cho_solve(_positive_factor(hessian)[0], score) < 1e-8)
+    if target.modes_unknown and len(theta) <= DIFFERENCES_UP_TO:
+        hessian = _narrowed(target, theta, hessian)
     factors = getattr(target, "factors", ())
     kept = within_factors(hessian, factors) if len(factors) > 1 else hessian
     return LaplaceApproximation(theta, hessian, gaussian_bijection(theta, kept), n_iter, converged)
+
+
+def _narrowed(target, mode, hessian):
+    """``hessian``, raised in directions in which its Gaussian is far too wide.
+
+    At a flat top, as that of exp(-x^4), a Hessian is almost 0. There the Gaussian is made as wide
+    as the density: its two standard deviations end where the log density has fallen by 2. Scores
+    at both ends tell along which plane. Directions in which the density rises stay.
+    """
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(hessian.diagonal()), 1e-64))
+    axes = np.diag(2.0 * scale)
+    wide = _fallen(target, mode, _FAR_TOO_WIDE * axes)
+    scale[wide] *= _shares(target, mode, axes[wide])
+    for _ in mode:
+        value, vector = np.linalg.eigh(scale[:, None] * hessian * scale)
+        size = np.sqrt(np.maximum(value, np.finfo(float).eps ** 2))
+        directions = (2.0 * scale[:, None] * vector / size).T[value > -1e-8]
+        wide = np.flatnonzero(_fallen(target, mode, _FAR_TOO_WIDE * directions))[:1]
+        if not len(wide):
+            break
+        end = (_shares(target, mode, directions[wide])[:, None] * directions[wide])[0]
+        change = np.subtract(*target.score(mode + np.stack([-end, end])))
+        if not 0.0 < change @ end < np.inf:
+            break
+        hessian = hessian + np.outer(change, change) * (2.0 / (change @ end)) ** 2
+    return hessian
+
+
+def _fallen(target, mode, steps):
+    """Whether the log density is lower by 2 on both sides, ``steps`` (n, dim) from the mode."""
+    top, *sides = target.log_density(np.concatenate([mode[None], mode + steps, mode - steps]))
+    # Very far out it may have no value.
+    return ~(top - np.max(np.reshape(sides, (2, -1)), axis=0) <= 2.0)
+
+
+def _shares(target, mode, directions):
+    """At which share of each of ``directions`` (n, dim) the log density has fallen."""
+    high = np.full(len(directions), np.log2(_FAR_TOO_WIDE))
+    low = high - _MOST_HALVINGS
+    for _ in range(_N_BISECTIONS * bool(len(directions))):
+        middle = 0.5 * (low + high)
+        fallen = _fallen(target, mode, 2.0 ** middle[:, None] * directions)
+        low, high = np.where(fallen, low, middle), np.where(fallen, middle, high)
+    return 2.0**high
 
 
 def _uphill(target, theta, step, value, decrement):

@@ -30,7 +30,7 @@ class Transformed(Wrapper):
         super().__init__(target)
         self.bijection, self.start, self.whitened = bijection, start, bijection is not None
         self.stochastic, self.batch_size = target.stochastic, target.batch_size
-        self.n_weightless = target.n_weightless
+        self.n_weightless, self.modes_unknown = target.n_weightless, target.modes_unknown
         if self.validation is not None:
             self.validation = Transformed(self.validation, bijection)
 

@@ -349,6 +349,38 @@ def test_microcanonical_chains_of_a_single_coordinate(seed):
     assert_allclose(posterior.std(), np.pi / np.sqrt(3.0), rtol=0.1)
 
 
+def flat_topped(power, root, location):
+    """exp(-|u_1|^power - u_2^2 / 2), about ``location``, of theta = root u; with its spreads."""
+    inverse = np.linalg.inv(root)
+
+    def log_density(t):
+        u = (t - location) @ inverse.T
+        return -(u[:, 0] ** power) - 0.5 * u[:, 1] ** 2
+
+    def score(t):
+        u = (t - location) @ inverse.T
+        return -np.stack([power * u[:, 0] ** (power - 1), u[:, 1]], axis=1) @ inverse
+
+    variances = np.array([gamma(3 / power) / gamma(1 / power), 1.0])
+    return LogDensity(log_density, score=score, dim=2), np.sqrt(root**2 @ variances)
+
+
+@pytest.mark.parametrize("engine", ["mcmc", "ksd-mcmc", "pmfvb"])
+@pytest.mark.parametrize(("power", "location"), [(10, 0.0), (4, 3.0)])
+@pytest.mark.parametrize(
+    "root",
+    [np.eye(2), np.diag([1e3, 1.0]), np.diag([1e-3, 1.0]), np.array([[0.1, 0.4], [0.2, -0.4]])],
+    ids=["unit", "wide", "narrow", "correlated"],
+)
+@pytest.mark.filterwarnings("ignore:PMFVB. after .* parts of the density are too narrow")
+def test_a_flat_top_is_found(engine, power, location, root, seed):
+    """The Hessian is almost 0 at its mode, and the Gaussian there many thousand times too wide."""
+    target, spread = flat_topped(power, root, location)
+    posterior = infer(target, engine, random_state=seed)
+    assert_allclose(posterior.std(), spread, rtol=0.1)
+    assert np.abs((posterior.mean() - location) / spread).max() < 0.15
+
+
 def test_a_thinner_of_ones_own(seed):
     """Recalibrated points have the chains' moments; the budget and candidates are the thinner's."""
     thinner = OnlineKSDThinner(recalibrate=True, candidates=2)
