@@ -8,6 +8,9 @@ BIN := $(VENV)/bin
 MINIMUM := .venv-minimum
 CLIENTS := .venv-clients
 
+# Two workers, one of which runs all tests of networks (tests/conftest.py).
+WORKERS := -n 2 --dist loadgroup
+
 .PHONY: demo test test-portable test-minimum test-clients test-all lint docs docs-quick clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -21,20 +24,20 @@ test test-portable test-minimum test-clients test-all: export OMP_NUM_THREADS = 
 test test-portable test-minimum test-clients test-all: export NUMBA_NUM_THREADS = 1
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest $(WORKERS)
 
 # Each processor rounds in its own way, and no result may lean on one: quick tests that would show it,
 # with the routines of an old processor, which run on every x86-64. Both OpenBLAS, numpy's and
 # scipy's, follow the variable; other BLAS ignore it.
 test-portable: export OPENBLAS_CORETYPE = Prescott
 test-portable: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 tests/test_gaussian_process.py tests/test_targets.py \
+	$(BIN)/python -m pytest $(WORKERS) tests/test_gaussian_process.py tests/test_targets.py \
 	    tests/test_newton.py tests/test_adapters.py tests/test_linear_model.py tests/test_probit.py \
 	    tests/statistical/test_gold.py tests/statistical/test_quadrature.py
 
 # The oldest versions that pyproject.toml allows, and another seed.
 test-minimum: $(MINIMUM)/.installed
-	$(MINIMUM)/bin/python -m pytest -n 2 --seed 1 tests/test_linear_model.py tests/test_outcomes.py \
+	$(MINIMUM)/bin/python -m pytest $(WORKERS) --seed 1 tests/test_linear_model.py tests/test_outcomes.py \
 	    tests/test_probit.py tests/test_mlp_target.py
 
 # Packages that take any estimator of scikit-learn.
@@ -42,7 +45,7 @@ test-clients: $(CLIENTS)/.installed
 	$(CLIENTS)/bin/python -m pytest tests/clients
 
 test-all: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 -m "slow or not slow" --cov
+	$(BIN)/python -m pytest $(WORKERS) -m "slow or not slow" --cov
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check
