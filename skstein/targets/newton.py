@@ -319,7 +319,7 @@ def gaussian_bijection(mode, hessian):
     except LinAlgError:
         raise LinAlgError(
             "the negative log density has no positive definite Hessian at the point where the "
-            "search for its mode ended: the posterior is improper or flat in some direction; use "
-            "a proper prior, or another starting point."
+            "search for its mode ended: the posterior is improper, flat in some direction or not "
+            "smooth, as of rectified units; use a proper prior, smooth units, or another start."
         ) from None
     return Affine.diagonal(mode, 1 / np.sqrt(curvature))
