@@ -24,10 +24,9 @@ from ._zero_variance import monte_carlo_errors, move_to_moments, representative
 from .base import (
     ENOUGH_DRAWS,
     N_PARTICLES,
-    ROWS_AND_COORDINATES,
-    Engine,
     History,
     Rounds,
+    SubsamplingEngine,
     automatic_particles,
     within_support,
 )
@@ -43,7 +42,7 @@ _TOLERATED = 4.0  # multiple of max_mcse below which there is no warning
 
 
 @dataclass(eq=False, repr=False)
-class MCMC(Engine):
+class MCMC(SubsamplingEngine):
     """Several Markov chains; some of their draws are kept and moved to the moments of all.
 
     How it works, and when not to trust it: :doc:`/methods/mcmc`.
@@ -106,7 +105,7 @@ class MCMC(Engine):
     """
 
     _parameter_constraints = {
-        "n_particles": N_PARTICLES,
+        **SubsamplingEngine._parameter_constraints,
         "sampler": [StrOptions(set(SAMPLERS)), HasMethods(["warm_up", "draw"])],
         "n_chains": N_PARTICLES,
         "n_draws": [Interval(Integral, 8, None, closed="left")],
@@ -115,23 +114,17 @@ class MCMC(Engine):
         "max_mcse": [Interval(Real, 0, None, closed="neither")],
         "max_rhat": [Interval(Real, 1, None, closed="neither")],
         "min_ess": [Interval(Real, 0, None, closed="left")],
-        **ROWS_AND_COORDINATES,
     }
 
-    n_particles: int | str = "auto"
     _: KW_ONLY
     sampler: Any = "hmc"
     n_chains: int | str = "auto"
     n_draws: int = 300
     max_draws: int = 2400
     n_warmup: int = 100
-    batch_size: int | None = None
-    surrogate: int | str | None = None
     max_mcse: float = 0.03
     max_rhat: float = 1.01
     min_ess: int = 400
-    whiten: bool = True
-    one_sided: bool = True
 
     continues = True
     curved = chains = True
