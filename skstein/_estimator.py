@@ -20,7 +20,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 from ._callbacks import ProgressLines, RoundTasks, between_rounds
 from ._named_parameters import NamedParameters
-from ._validation import has_callbacks, validate_data
+from ._validation import validate_data
 from .inference import resolve_engine
 
 
@@ -198,7 +198,8 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
         context = self._init_callback_context(max_subtasks=n_rounds)
         context.call_on_fit_task_begin(**event)
         lines = [ProgressLines(type(self).__name__)] if self.verbose else []
-        tasks = [RoundTasks(context, event, attributes)] if has_callbacks(self) else []
+        has_callbacks = hasattr(self, "_skl_callbacks")  # its own, or those of a meta-estimator
+        tasks = [RoundTasks(context, event, attributes)] if has_callbacks else []
         yield between_rounds(*lines, *tasks) if lines or tasks else None
         for task in tasks:
             task.close()

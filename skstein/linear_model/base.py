@@ -154,7 +154,11 @@ class BayesianLinearModel(BayesianEstimator):
         X, y = self._validated(X, y, further)
         y = self._checked(y)
         weights = check_sample_weight(sample_weight, X, may_be_zero=further)
-        X, offset, column = self._split_offset(X, given_offset)
+        column = self._offset_column(given_offset)
+        if column is None:
+            offset = check_offset(given_offset, X.shape[0])
+        else:
+            X, offset = split(X, column) if self._effects is None else (X, X.offset)
         n_given = len(weights)
         X, y, weights, offset = drop_weightless(X, y, weights, offset)
         table = None
@@ -230,24 +234,16 @@ class BayesianLinearModel(BayesianEstimator):
         if self.random_effects is None:
             return
         prior = self._named_parameters["prior"](self.prior)
+        signs = list(self.positive.values()) if isinstance(self.positive, dict) else self.positive
         beside = {
             "partial_fit": stream,
             "factorized=True": self.factorized,
-            "positive=": np.any(list(self.positive.values()))
-            if isinstance(self.positive, dict)
-            else np.any(self.positive),
+            "positive=": np.any(signs),
             f"a {type(prior).__name__} prior": not prior.blockwise,
         }
         for what, used in beside.items():
             if used:
                 raise ValueError(f"{what} and random_effects cannot be combined; use one of them.")
-
-    def _split_offset(self, X, offset):
-        """X without its offset, the offset (n,) of the rows, and its column in X, if any."""
-        column = self._offset_column(offset)
-        if column is None:
-            return X, check_offset(offset, X.shape[0]), None
-        return *(split(X, column) if self._effects is None else (X, X.offset)), column
 
     def _offset_column(self, offset):
         """Position of the column of X that the parameter ``offset`` says, None for None."""
@@ -288,8 +284,8 @@ class BayesianLinearModel(BayesianEstimator):
             return _Scaling(self.fit_intercept)
         scaling = _Scaling(self.fit_intercept, *moments())
         if self._outcome.location_scale:
-            (y_mean,), (scaling.y_scale,) = location_and_scale(y[:, None], sample_weight)
-            scaling.y_center = y_mean
+            found = location_and_scale(y[:, None], sample_weight)
+            scaling.y_center, scaling.y_scale = np.concatenate(found)
         else:
             scaling.y_center = self._outcome.center(y, sample_weight, offset)
         if not self.fit_intercept:
