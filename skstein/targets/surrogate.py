@@ -137,10 +137,8 @@ def surrogate_lacks(target):
 
 def worth_a_surrogate(target):
     """Whether chains on all rows take minutes, and a surrogate is available."""
-    work = (target.n_rows or 0) * target.dim
-    return (
-        work >= _MUCH and not getattr(target, "sufficient", False) and not surrogate_lacks(target)
-    )
+    much = (target.n_rows or 0) * target.dim >= _MUCH
+    return much and not getattr(target, "sufficient", False) and not surrogate_lacks(target)
 
 
 def chosen_rows(target, laplace, n_rows="auto"):
