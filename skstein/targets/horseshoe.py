@@ -378,8 +378,6 @@ class HorseshoeTarget(Wrapper):
 
     def take(self, rows):
         """The same model on some of the rows, an index array."""
-        twin = copy.copy(self)
-        twin.target, twin._ridge = self.target.take(rows), self._ridge.take(rows)
-        twin._gaussian = None
-        twin.n_rows = twin.target.n_rows
+        twin = self._around(self.target.take(rows))
+        twin._ridge, twin._gaussian = self._ridge.take(rows), None
         return twin
