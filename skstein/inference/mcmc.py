@@ -204,7 +204,7 @@ class MCMC(SubsamplingEngine):
         draws, _ = state.chained()
         posterior.chains = draws if draws.size <= _LONGEST_CHAINS else None
         if declared(sampler, "global_moves"):
-            problems += _missed_moments(posterior, state, diagnostics)
+            _compare_moments(posterior, state, diagnostics, problems)
         if problems:
             diagnostics["message"] = (
                 "; ".join(problems)
@@ -269,9 +269,8 @@ class MCMC(SubsamplingEngine):
         """The posterior as draws, of each part of the chains one."""
         draws, scores = state.flat()
         chosen = representative(draws, min(self._n_points(target.dim), len(draws)))
-        return ParticlePosterior(
-            draws[chosen], scores=None if target.stochastic else scores[chosen]
-        )
+        scores = None if target.stochastic else scores[chosen]
+        return ParticlePosterior(draws[chosen], scores=scores)
 
     def _move(self, posterior, state, target):
         """Move the particles to the moments of the density, if they should not stay."""
@@ -381,18 +380,14 @@ def _described(value):
     return type(value).__qualname__ if silent else repr(value)
 
 
-def _missed_moments(posterior, state, diagnostics):
-    """A list with a message if the moments of points are far from those of the draws, else empty.
-
-    ``diagnostics`` are added to.
-    """
+def _compare_moments(posterior, state, diagnostics, problems):
+    """Note how far the moments of points are from those of the draws, and if that is too far."""
     draws, _ = state.flat()
     std = draws.std(axis=0)
     gap, ratio = (posterior.mean() - draws.mean(axis=0)) / std, posterior.std() / std
     diagnostics["moment_gap"], diagnostics["sd_ratio"] = gap, ratio
     if moments_missed(gap, ratio):
-        return ["the kept points miss the chains' means or standard deviations"]
-    return []
+        problems.append("the kept points miss the chains' means or standard deviations")
 
 
 def moments_missed(gap, ratio):

@@ -191,7 +191,11 @@ class PMD(ParticleEngine):
         n = target.n_rows or 1
         batch = n if self.batch_size is None else min(self.batch_size, n)
         start = "init" if init is not None else self._start(target)
-        strategy = self._strategy(start, dim)
+        strategy = self.strategy
+        if strategy == "auto":
+            strategy = "particles"
+            if start in ("prior", "init"):
+                strategy = "hybrid" if dim <= _IMPORTANCE_UP_TO else "kde"
         state = WeightedParticles(  # type: ignore[misc]
             *self._first(target, rng, start, init),
             strategy != "particles",
@@ -354,13 +358,6 @@ class PMD(ParticleEngine):
             )
         small = target.dim <= _PRIOR_UP_TO or not supports(target, "score")
         return "prior" if possible and small else "laplace"
-
-    def _strategy(self, start, dim):
-        if self.strategy != "auto":
-            return self.strategy
-        if start in ("prior", "init"):
-            return "hybrid" if dim <= _IMPORTANCE_UP_TO else "kde"
-        return "particles"
 
     def _first(self, target, rng, start, init):
         """Draws of the first density (m, dim), and its log density there."""
