@@ -146,12 +146,12 @@ class NoiseMap(Placed):
         """Coefficients along the basis, their scales, and what both add to scores; log v's own."""
         log_v, slope, curve = self._noise.turn(z[:, -1])
         mean, scale, drift, growth = self._given(log_v)
-        white = scale * (z[:, :-1] @ self._basis)
+        white = z[:, :-1] @ self._basis
 
         def added(score):
-            return np.sum(score * (drift + growth * white) + growth, axis=1)
+            return np.sum(score * (drift + growth * scale * white) + growth, axis=1)
 
-        return mean + white, scale, added, (log_v, slope, curve / slope)
+        return mean + scale * white, scale, added, (log_v, slope, curve / slope)
 
     def at(self, z):
         along, scale, added, (log_v, slope, curve) = self._moved(z)
