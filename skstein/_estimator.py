@@ -5,7 +5,7 @@ its predictions are averages over them (`_prediction_methods.py`).
 """
 
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -20,7 +20,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 from ._callbacks import ProgressLines, RoundTasks, between_rounds
 from ._named_parameters import NamedParameters
-from ._validation import has_callbacks, validate_data
+from ._validation import validate_data
 from .inference import resolve_engine
 
 
@@ -44,17 +44,6 @@ def _version():
     from . import __version__
 
     return __version__
-
-
-def _documentation():
-    """Where the package's metadata say that its documentation is, or nothing."""
-    from importlib.metadata import PackageNotFoundError, metadata
-
-    try:
-        urls = metadata("skstein").get_all("Project-URL", [])
-    except PackageNotFoundError:
-        return ""
-    return dict(url.split(", ", 1) for url in urls).get("Documentation", "")
 
 
 class VersionedPickles:
@@ -102,11 +91,21 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
             raise TypeError(f"{cls.__name__}() {error}{''.join(advice)}.") from None
         return super().__new__(cls)
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _get_doc_link(self):
         """For the question mark in scikit-learn's diagrams."""
-        kind, pages = type(self), _documentation()
-        ours = kind.__module__.partition(".")[0] == "skstein"
-        return f"{pages}/generated/skstein.html#skstein.{kind.__name__}" if ours and pages else ""
+        from importlib.metadata import PackageNotFoundError, metadata
+
+        kind, urls = type(self), []
+        if kind.__module__.partition(".")[0] == "skstein":
+            with suppress(PackageNotFoundError):
+                urls = metadata("skstein").get_all("Project-URL", [])
+        pages = dict(url.split(", ", 1) for url in urls).get("Documentation", "")
+        return f"{pages}/generated/skstein.html#skstein.{kind.__name__}" if pages else ""
 
     def _infer(self, target, bijection, X, y, sample_weight, offset=None, **fitted):
         """Run the engine on `target`, and set the attributes that follow from the posterior.
@@ -198,7 +197,8 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
         context = self._init_callback_context(max_subtasks=n_rounds)
         context.call_on_fit_task_begin(**event)
         lines = [ProgressLines(type(self).__name__)] if self.verbose else []
-        tasks = [RoundTasks(context, event, attributes)] if has_callbacks(self) else []
+        has_callbacks = hasattr(self, "_skl_callbacks")  # its own, or those of a meta-estimator
+        tasks = [RoundTasks(context, event, attributes)] if has_callbacks else []
         yield between_rounds(*lines, *tasks) if lines or tasks else None
         for task in tasks:
             task.close()

@@ -61,9 +61,8 @@ class InducingMixture:
         """
         size = len(self.particles[0].inputs) + len(self.particles) * len(self.scale)
         for rows in row_batches(len(X), size):
-            each = map(
-                partial(InducingPosterior.moments, split=self.split, X=X[rows]), self.particles
-            )
+            moments = partial(InducingPosterior.moments, split=self.split, X=X[rows])
+            each = map(moments, self.particles)
             means, variances = (np.stack(part, axis=-1) for part in zip(*each, strict=True))
             variances = (variances + self.split.noise(X[rows])[:, None])[:, None]
             means = self.center[:, None] + self.scale[:, None] * means

@@ -31,12 +31,18 @@ def refuse_class(value, parameter):
 def own_instance(value, kind, parameter, what, known, bases):
     """A clone of an instance of ``kind`` that a parameter holds, its own parameters validated.
 
+    Or a new one of the class that a name stands for.
+
     Raises
     ------
+    ValueError
+        For an unknown name.
     TypeError
         For anything else; the message says ``what`` it should be, with the names that are
         ``known`` and the public ``bases`` of such a class.
     """
+    if isinstance(value, str):
+        return by_name(value, known, parameter, what)()
     refuse_class(value, parameter)
     if not isinstance(value, kind):
         raise TypeError(

@@ -36,13 +36,9 @@ def lazy_on_collections(method):
         if not shards.is_collection(X):
             return method(self, X, *args, **kwargs)
         check_is_fitted(self)
-        return shards.by_block(partial(_of_block, method, self, args, kwargs), X)
+        return shards.by_block(lambda rows: method(self, rows, *args, **kwargs), X)
 
     return predicted
-
-
-def _of_block(method, estimator, args, kwargs, X):
-    return method(estimator, X, *args, **kwargs)
 
 
 class PredictsOutcomes:

@@ -249,9 +249,8 @@ def document_blocks(X):
     for rows in gen_batches(X.shape[0], _BLOCK):
         part = X[rows]
         columns, words = np.unique(part.indices, return_inverse=True)
-        blocks.append(
-            DocumentBlock(rows, _jit.lda.documents(part.indptr, words, part.data), columns)
-        )
+        documents = _jit.lda.documents(part.indptr, words, part.data)
+        blocks.append(DocumentBlock(rows, documents, columns))
     return blocks
 
 

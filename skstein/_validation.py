@@ -191,13 +191,3 @@ def interval_ends(level):
     """The two quantiles between which a central interval of probability ``level`` lies."""
     level = check_fraction(level, "level")
     return np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
-
-
-def check_kernel_bounds(kernel):
-    """Warn about every hyper-parameter of a scikit-learn kernel that is at one of its bounds."""
-    kernel._check_bounds_params()
-
-
-def has_callbacks(estimator):
-    """Whether an estimator has callbacks: its own, or passed by a meta-estimator."""
-    return hasattr(estimator, "_skl_callbacks")

@@ -6,6 +6,7 @@ rows alone, derivatives with central differences, minibatches with all rows. The
 it takes a moment even where a fit takes hours.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -146,18 +147,16 @@ def _check_derivative(function, point, derivative, tolerance, i, name, of):
 
 def _check_minibatches(target, theta, rng, rtol):
     """All rows must give the same as no ``rows``, and two halves must average to it."""
-    parts = [(target.score, "score")] if supports(target, "score") else []
-    if supports(target, "log_likelihood"):
-        parts.append((target.log_likelihood, "log_likelihood"))
     order = rng.permutation(target.n_rows)
-    batches = [order] if target.n_rows < 2 else [order, *np.array_split(order, 2)]
-    for function, name in parts:
+    halves = np.array_split(order, min(2, target.n_rows))
+    for name in ("score", "log_likelihood"):
+        if not supports(target, name):
+            continue
+        function = getattr(target, name)
         full = np.asarray(function(theta))
-        first, *halves = [_evaluate(function, name, theta, full.shape, rows) for rows in batches]
-        pooled = first
-        if halves:
-            shares = [len(rows) / target.n_rows for rows in batches[1:]]
-            pooled = sum(share * half for share, half in zip(shares, halves, strict=True))
+        on_rows = partial(_evaluate, function, name, theta, full.shape)
+        first = on_rows(order)
+        pooled = sum(len(rows) / target.n_rows * on_rows(rows) for rows in halves)
         for value, what in ((first, "all rows"), (pooled, "two halves of the rows, averaged")):
             size = np.maximum(1.0, np.abs(full).max(axis=0))
             wrong = np.argwhere(np.abs(value - full) > rtol * size)

@@ -232,7 +232,11 @@ class LatentDirichletAllocation(
         map_pieces = make_map(self.n_jobs)
         last = np.inf
         for epoch in range(1, self.max_iter + 1):
-            for rows in self._batches(n):
+            batches = [np.arange(n)]
+            if self.learning_method == "online":
+                order = self.random_state_.permutation(n)
+                batches = [order[batch] for batch in gen_batches(n, self.batch_size)]
+            for rows in batches:
                 step_size = self._next_step_size(self.learning_method)
                 particles.step(X[rows], n / len(rows), step_size, self.random_state_, map_pieces)
             self.n_iter_ = epoch
@@ -424,13 +428,6 @@ class LatentDirichletAllocation(
         self.topic_word_prior_ = inverse if self.topic_word_prior is None else self.topic_word_prior
         shape = (self.n_particles, self.n_components, n_features)
         return TopicParticles(shape, self.topic_word_prior_, self._settings)
-
-    def _batches(self, n):
-        """Rows of the steps of an epoch."""
-        if self.learning_method == "batch":
-            return [np.arange(n)]
-        order = self.random_state_.permutation(n)
-        return [order[batch] for batch in gen_batches(n, self.batch_size)]
 
     def _next_step_size(self, learning_method):
         self.n_batch_iter_ += 1

@@ -44,7 +44,6 @@ from ._validation import (
     Interval,
     StrOptions,
     check_count,
-    check_kernel_bounds,
     check_magnitude,
     check_outcomes,
     validate_data,
@@ -210,6 +209,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
+        tags.input_tags.sparse = False
         return tags
 
     @property
@@ -266,7 +266,11 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         y = (y - center) / scale
 
         rng = as_generator(self.random_state)
-        inputs = self._draw_inputs(X, rng)
+        distinct = np.unique(X, axis=0)
+        inputs = distinct[None]  # of each particle, (n_particles, n_inducing, n_features)
+        if len(distinct) > self.n_inducing:
+            draw = partial(rng.choice, len(distinct), self.n_inducing, replace=False)
+            inputs = distinct[[draw() for _ in range(self.n_particles)]]
         few = slice(None)
         if len(X) > self.n_optimizer_samples:
             few = rng.choice(len(X), self.n_optimizer_samples, replace=False)
@@ -300,14 +304,6 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             )
         return alpha
 
-    def _draw_inputs(self, X, rng):
-        """Inducing inputs of each particle, shape (n_particles, n_inducing, n_features)."""
-        distinct = np.unique(X, axis=0)
-        if len(distinct) <= self.n_inducing:
-            return distinct[None]
-        draw = partial(rng.choice, len(distinct), self.n_inducing, replace=False)
-        return distinct[[draw() for _ in range(self.n_particles)]]
-
     def _choose_hyperparameters(self, rng):
         """Set ``kernel_.theta``; return the log marginal likelihood there."""
         kernel = self.kernel_
@@ -330,7 +326,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         with one_thread():
             optima = [self._optimum(objective, start, bounds) for start in starts]
         kernel.theta, least = min(optima, key=lambda optimum: optimum[1])
-        check_kernel_bounds(kernel)
+        kernel._check_bounds_params()  # warns about those at one of them
         return -least
 
     def _optimum(self, objective, start, bounds):

@@ -274,11 +274,9 @@ class Linear(Kernel):
 
     def stein_matrix(self, x, sx, y=None, sy=None):
         y, sy = (x, sx) if y is None else (y, sy)
-        trace = float(x.shape[1])
         products = (1.0 + x @ y.T) * (sx @ sy.T)
-        return self._factor(x.shape[1]) * (
-            products + np.vecdot(x, sx)[:, None] + np.vecdot(y, sy) + trace
-        )
+        terms = products + np.vecdot(x, sx)[:, None] + np.vecdot(y, sy) + x.shape[1]
+        return self._factor(x.shape[1]) * terms
 
     def stein_diagonal(self, x, sx):
         squares = (1.0 + np.vecdot(x, x)) * np.vecdot(sx, sx)

@@ -156,7 +156,9 @@ def loo(estimator, X, y, sample_weight=None, offset=None):
         weights = np.ones(len(theta))
     theta, log_weights = theta[weights > 0.0], np.log(weights[weights > 0.0])
     n_draws = len(log_weights)
-    powers = _powers(inner, y, counts)
+    powers = np.minimum(counts, 1.0)  # of its likelihood, that the posterior has of a row left out
+    if (class_weight := getattr(inner, "_class_weight", None)) is not None:
+        powers = powers * class_weight[y]
     networks = hasattr(inner, "n_networks")
     number = "n_networks" if networks else "n_particles"
     if n_draws < _FEWEST_DRAWS:
@@ -193,12 +195,6 @@ def loo(estimator, X, y, sample_weight=None, offset=None):
             UserWarning,
         )
     return result
-
-
-def _powers(estimator, y, counts):
-    """To what power the posterior has the likelihood of what is left out of each row."""
-    powers, class_weight = np.minimum(counts, 1.0), getattr(estimator, "_class_weight", None)
-    return powers if class_weight is None else powers * class_weight[y]
 
 
 def compare(estimators, X, y, sample_weight=None, offset=None):

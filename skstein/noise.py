@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from . import outcomes
-from ._named_parameters import NamedParameters, by_name, own_instance
+from ._named_parameters import NamedParameters, own_instance
 from ._validation import LARGEST, HasMethods, Interval, StrOptions
 from .outcomes.student_t import LEAST_DF
 from .priors import PRIORS, resolve_prior
@@ -161,8 +161,6 @@ def resolve_noise(noise):
     >>> resolve_noise("student-t")
     StudentTNoise()
     """
-    if isinstance(noise, str):
-        return by_name(noise, NOISES, "noise", "a noise")()
     return own_instance(noise, Noise, "noise", "a noise", NOISES, "skstein.noise.Noise")
 
 

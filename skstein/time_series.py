@@ -148,6 +148,7 @@ class StochasticVolatility(BayesianEstimator):
         tags = super().__sklearn_tags__()
         # A column of returns is taken too, but no table.
         tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
+        tags.input_tags.sparse = False
         return tags
 
     @validated
@@ -236,9 +237,8 @@ class StochasticVolatility(BayesianEstimator):
         """
         check_is_fitted(self)
         path = self.posterior_.particles[:, 3:]
-        return np.exp(
-            0.5 * weighted_quantile(path, self.posterior_.weights, interval_ends(level))
-        ).T
+        ends = weighted_quantile(path, self.posterior_.weights, interval_ends(level))
+        return np.exp(0.5 * ends).T
 
     def predict(self, horizon=1):
         """Mean volatility of the returns that follow those of `fit`, over the posterior.
@@ -350,9 +350,8 @@ class StochasticVolatility(BayesianEstimator):
         for t in range(horizon):
             path[t] = x = draw_next(theta, x, rng)
         volatility = np.exp(0.5 * path)
-        return Bunch(
-            volatility=volatility, returns=volatility * rng.standard_normal(volatility.shape)
-        )
+        returns = volatility * rng.standard_normal(volatility.shape)
+        return Bunch(volatility=volatility, returns=returns)
 
     def log_predictive(self, X):
         """Log density of each of the returns that follow those of `fit`, given all before it.
@@ -424,9 +423,8 @@ class StochasticVolatility(BayesianEstimator):
         """The returns as float64 of shape (n,)."""
         refuse_dask(X, "X")
         index: Any = getattr(X, "index", None)
-        if getattr(index, "inferred_type", "") in ("datetime64", "period") and not (
-            index.is_monotonic_increasing
-        ):
+        of_times = getattr(index, "inferred_type", "") in ("datetime64", "period")
+        if of_times and not index.is_monotonic_increasing:
             raise ValueError("X is not in order of time; sort it by its index.")
         column = np.asarray(X)[:, None] if np.ndim(X) == 1 else X
         options = {"dtype": np.float64, "ensure_all_finite": False, "reset": reset}

@@ -20,6 +20,8 @@ DISPATCHERS = []
 # Sums may be reordered, which lets them use vector instructions. That there is no NaN is never
 # assumed: a test for divergence would silently vanish.
 REORDERED = {"reassoc", "contract", "arcp", "nsz"}
+# Nothing outside of Python and Numba calls a routine; code for C would be compiled beside it.
+_OPTIONS: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
 
 
 class _Cache(FunctionCache):
@@ -39,10 +41,8 @@ def compiled(function=None, *, fastmath=False):
     if function is None:
         return partial(compiled, fastmath=fastmath)
     # A test for zero before every division would keep loops from vector instructions.
-    errors = "numpy" if fastmath else "python"
-    # Nothing outside of Python and Numba calls a routine; code for C would be compiled beside it.
-    options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, "error_model": errors}
-    dispatcher: Any = numba.njit(fastmath=fastmath, **options)(function)
+    errors: Any = "numpy" if fastmath else "python"
+    dispatcher: Any = numba.njit(fastmath=fastmath, error_model=errors, **_OPTIONS)(function)
     # Numba finds no directory to write to in a read-only installation: compile in every process.
     with suppress(RuntimeError):
         dispatcher._cache = _Cache(function)
@@ -52,12 +52,8 @@ def compiled(function=None, *, fastmath=False):
 
 def part(function):
     """Compile ``function`` as a part of routines: sums reordered, and no way in from Python."""
-    options: dict[str, Any] = {
-        "no_cpython_wrapper": True,
-        "no_cfunc_wrapper": True,
-        "error_model": "numpy",
-    }
-    return numba.njit(fastmath=REORDERED, nogil=True, **options)(function)
+    options = {**_OPTIONS, "no_cpython_wrapper": True, "error_model": "numpy"}
+    return numba.njit(fastmath=REORDERED, **options)(function)
 
 
 def frozen(a):

@@ -79,11 +79,9 @@ class Survivors:
                 f"{self.n - self.n_finite} of {self.n} networks diverged and were left out: {rate}."
             )
         if n_dead := self.counts["n_dead"]:
-            who = (
-                "all networks died in training"
-                if self.all_dead
-                else f"{n_dead} of {self.n} networks died in training and were left out"
-            )
+            who = f"{n_dead} of {self.n} networks died in training and were left out"
+            if self.all_dead:
+                who = "all networks died in training"
             warn(
                 f"{who}: their output is the same for every row; {rate}, more hidden units, "
                 'activation="tanh", or scale the features.'

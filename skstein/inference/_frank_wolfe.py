@@ -149,9 +149,8 @@ class Oracle:
 
             return ascent.advance(field, y[:, block], _ROUND), ascent, rng
 
-        blocks = [
-            slice(part[0], part[-1] + 1) for part in np.array_split(np.arange(y.shape[1]), n_blocks)
-        ]
+        places = np.array_split(np.arange(y.shape[1]), n_blocks)
+        blocks = [slice(own[0], own[-1] + 1) for own in places]
         points = [np.ascontiguousarray(all_points[:, block]) for block in blocks]
         scores = [np.ascontiguousarray(all_scores[:, block]) for block in blocks]
         ascents: Sequence = [

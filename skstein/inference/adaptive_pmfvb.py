@@ -136,7 +136,8 @@ class AdaptivePMFVB(Engine):
         def make_posterior():
             # Before the first snapshot without draws, which would change what follows.
             particles = np.concatenate(pool) if pool else theta.copy()
-            return ParticlePosterior(particles, n_iter=iteration)
+            history = rounds.history.arrays()
+            return ParticlePosterior(particles, history=history, n_iter=iteration)
 
         rounds = Rounds(self.n_iterations, make_posterior, callback)
         for iteration in range(1, self.n_iterations + 1):
@@ -170,9 +171,7 @@ class AdaptivePMFVB(Engine):
                 pool.append(self._with_noise(target, theta, rng))
             if iteration in ends and rounds.end(iteration, drift=float(length.mean())):
                 break
-        posterior = make_posterior()
-        posterior.history = rounds.history.arrays()
-        return posterior
+        return make_posterior()
 
     def _noise_factor(self, target, theta):
         """Shape and rate of the inverse gamma factors of the noise variances."""

@@ -7,6 +7,7 @@ whose scale is about 1 and whose start is a standard normal.
 
 from collections.abc import Callable
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any
 
@@ -24,11 +25,8 @@ _WORTH_A_DISPATCH = 1e7
 ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
 N_PARTICLES = [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")]
 N_NETWORKS = 20  # where nothing says how many
-COORDINATES = {"whiten": ["boolean"], "one_sided": ["boolean"]}
 BATCH_SIZE = [None, Interval(Integral, 1, None, closed="left")]
 AUTO_BATCH_SIZE = [*BATCH_SIZE, StrOptions({"auto"})]
-SURROGATE = [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")]
-ROWS_AND_COORDINATES = {"batch_size": BATCH_SIZE, "surrogate": SURROGATE, **COORDINATES}
 
 
 class Engine(BaseEstimator):
@@ -197,6 +195,37 @@ class Engine(BaseEstimator):
         ParticlePosterior
         """
         raise NotImplementedError(f"{type(self).__name__} does not define run().")
+
+
+@dataclass(eq=False, repr=False)
+class ParticleEngine(Engine):
+    """Parameters of the engines that work from the Gaussian at the mode."""
+
+    _parameter_constraints = {
+        "n_particles": N_PARTICLES,
+        "whiten": ["boolean"],
+        "one_sided": ["boolean"],
+    }
+
+    n_particles: int | str = "auto"
+    _: KW_ONLY
+    whiten: bool = True
+    one_sided: bool = True
+
+
+@dataclass(eq=False, repr=False)
+class SubsamplingEngine(ParticleEngine):
+    """Parameters of those that can do with few rows: a minibatch in each step, or a surrogate."""
+
+    _parameter_constraints = {
+        **ParticleEngine._parameter_constraints,
+        "batch_size": BATCH_SIZE,
+        "surrogate": [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+    }
+
+    _: KW_ONLY
+    batch_size: int | None = None
+    surrogate: int | str | None = None
 
 
 _OWN = frozenset(name for name in vars(Engine) if not name.startswith("_")) | {"get_params"}

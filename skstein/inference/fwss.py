@@ -21,10 +21,8 @@ from ..posterior import ParticlePosterior
 from ._frank_wolfe import SteinMeasure
 from ._moment_matching import matched
 from .base import (
-    N_PARTICLES,
-    ROWS_AND_COORDINATES,
-    Engine,
     Rounds,
+    SubsamplingEngine,
     automatic_particles,
     require_finite,
     starting_particles,
@@ -36,7 +34,7 @@ _CACHE: dict[str, Any] = {"max_iter": 8, "learning_rate": 0.2}
 
 
 @dataclass(eq=False, repr=False)
-class FWSS(Engine):
+class FWSS(SubsamplingEngine):
     """Frank-Wolfe Stein Sampling with the corrected field.
 
     Parameters
@@ -108,7 +106,7 @@ class FWSS(Engine):
     """
 
     _parameter_constraints = {
-        "n_particles": N_PARTICLES,
+        **SubsamplingEngine._parameter_constraints,
         "kernel": [None, Kernel],
         "init": [StrOptions({"laplace", "map", "prior", "svgd"})],
         "weights": [StrOptions({"uniform", "line-search", "fully-corrective", "stein"})],
@@ -120,10 +118,8 @@ class FWSS(Engine):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "tol": [None, Interval(Real, 0, None, closed="neither")],
         "n_blocks": [Interval(Integral, 1, None, closed="left")],
-        **ROWS_AND_COORDINATES,
     }
 
-    n_particles: int | str = "auto"
     _: KW_ONLY
     kernel: Any = None
     init: Any = "laplace"
@@ -136,10 +132,6 @@ class FWSS(Engine):
     learning_rate: float = 0.05
     tol: float | None = None
     n_blocks: int = 1
-    batch_size: int | None = None
-    surrogate: int | str | None = None
-    whiten: bool = True
-    one_sided: bool = True
 
     continues = True
     curved = calibrated = near_start = True

@@ -14,11 +14,11 @@ from scipy.special import softmax
 from .._validation import Interval
 from ..posterior import ParticlePosterior
 from ._stein_identities import affordable_particles
-from .base import COORDINATES, N_PARTICLES, Engine, Rounds
+from .base import N_PARTICLES, ParticleEngine, Rounds
 
 
 @dataclass(eq=False, repr=False)
-class LaplaceDraws(Engine):
+class LaplaceDraws(ParticleEngine):
     """Laplace approximation as particles: antithetic draws of the Gaussian at the mode.
 
     How it works, and when not to trust it: :doc:`/methods/coordinates`.
@@ -50,11 +50,11 @@ class LaplaceDraws(Engine):
     subsampling = None
     iterative = False
     _parameter_constraints = {
+        **ParticleEngine._parameter_constraints,
         "n_particles": N_PARTICLES[1:],
         "max_shift": [Interval(Real, 0, None, closed="left")],
         "max_stretch": [Interval(Real, 0, None, closed="left")],
         "min_ess": [Interval(Real, 0, 1, closed="both")],
-        **COORDINATES,
     }
 
     n_particles: int = 1000
@@ -62,8 +62,6 @@ class LaplaceDraws(Engine):
     min_ess: float = 0.985
     max_shift: float = 0.15
     max_stretch: float = 0.25
-    whiten: bool = True
-    one_sided: bool = True
 
     def n_rounds(self, target):
         return 1

@@ -26,10 +26,8 @@ from .._validation import Interval
 from ..kernels import Kernel
 from ._frank_wolfe import SteinMeasure
 from .base import (
-    COORDINATES,
-    N_PARTICLES,
-    Engine,
     History,
+    ParticleEngine,
     Rounds,
     automatic_particles,
     require_finite,
@@ -39,7 +37,7 @@ from .svgd import SVGD, drift_kernel
 
 
 @dataclass(eq=False, repr=False)
-class LazyFWSS(Engine):
+class LazyFWSS(ParticleEngine):
     """Lazy Frank-Wolfe Stein Sampling, with fully corrective weights.
 
     Parameters
@@ -81,7 +79,7 @@ class LazyFWSS(Engine):
     """
 
     _parameter_constraints = {
-        "n_particles": N_PARTICLES,
+        **ParticleEngine._parameter_constraints,
         "kernel": [None, Kernel],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -89,11 +87,9 @@ class LazyFWSS(Engine):
         "max_iter_matching": [Interval(Integral, 0, None, closed="left")],
         "accuracy": [Interval(Real, 1, None, closed="left")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
-        **COORDINATES,
     }
     subsampling = None
 
-    n_particles: int | str = "auto"
     _: KW_ONLY
     kernel: Any = None
     max_iter: int = 2
@@ -102,8 +98,6 @@ class LazyFWSS(Engine):
     max_iter_matching: int = 4
     accuracy: float = 4.0
     tol: float = 0.01
-    whiten: bool = True
-    one_sided: bool = True
 
     curved = calibrated = near_start = True
 

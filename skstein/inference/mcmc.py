@@ -24,10 +24,9 @@ from ._zero_variance import monte_carlo_errors, move_to_moments, representative
 from .base import (
     ENOUGH_DRAWS,
     N_PARTICLES,
-    ROWS_AND_COORDINATES,
-    Engine,
     History,
     Rounds,
+    SubsamplingEngine,
     automatic_particles,
     within_support,
 )
@@ -43,7 +42,7 @@ _TOLERATED = 4.0  # multiple of max_mcse below which there is no warning
 
 
 @dataclass(eq=False, repr=False)
-class MCMC(Engine):
+class MCMC(SubsamplingEngine):
     """Several Markov chains; some of their draws are kept and moved to the moments of all.
 
     How it works, and when not to trust it: :doc:`/methods/mcmc`.
@@ -106,7 +105,7 @@ class MCMC(Engine):
     """
 
     _parameter_constraints = {
-        "n_particles": N_PARTICLES,
+        **SubsamplingEngine._parameter_constraints,
         "sampler": [StrOptions(set(SAMPLERS)), HasMethods(["warm_up", "draw"])],
         "n_chains": N_PARTICLES,
         "n_draws": [Interval(Integral, 8, None, closed="left")],
@@ -115,23 +114,17 @@ class MCMC(Engine):
         "max_mcse": [Interval(Real, 0, None, closed="neither")],
         "max_rhat": [Interval(Real, 1, None, closed="neither")],
         "min_ess": [Interval(Real, 0, None, closed="left")],
-        **ROWS_AND_COORDINATES,
     }
 
-    n_particles: int | str = "auto"
     _: KW_ONLY
     sampler: Any = "hmc"
     n_chains: int | str = "auto"
     n_draws: int = 300
     max_draws: int = 2400
     n_warmup: int = 100
-    batch_size: int | None = None
-    surrogate: int | str | None = None
     max_mcse: float = 0.03
     max_rhat: float = 1.01
     min_ess: int = 400
-    whiten: bool = True
-    one_sided: bool = True
 
     continues = True
     curved = chains = True
@@ -211,7 +204,7 @@ class MCMC(Engine):
         draws, _ = state.chained()
         posterior.chains = draws if draws.size <= _LONGEST_CHAINS else None
         if declared(sampler, "global_moves"):
-            problems += _missed_moments(posterior, state, diagnostics)
+            _compare_moments(posterior, state, diagnostics, problems)
         if problems:
             diagnostics["message"] = (
                 "; ".join(problems)
@@ -276,9 +269,8 @@ class MCMC(Engine):
         """The posterior as draws, of each part of the chains one."""
         draws, scores = state.flat()
         chosen = representative(draws, min(self._n_points(target.dim), len(draws)))
-        return ParticlePosterior(
-            draws[chosen], scores=None if target.stochastic else scores[chosen]
-        )
+        scores = None if target.stochastic else scores[chosen]
+        return ParticlePosterior(draws[chosen], scores=scores)
 
     def _move(self, posterior, state, target):
         """Move the particles to the moments of the density, if they should not stay."""
@@ -388,18 +380,14 @@ def _described(value):
     return type(value).__qualname__ if silent else repr(value)
 
 
-def _missed_moments(posterior, state, diagnostics):
-    """A list with a message if the moments of points are far from those of the draws, else empty.
-
-    ``diagnostics`` are added to.
-    """
+def _compare_moments(posterior, state, diagnostics, problems):
+    """Note how far the moments of points are from those of the draws, and if that is too far."""
     draws, _ = state.flat()
     std = draws.std(axis=0)
     gap, ratio = (posterior.mean() - draws.mean(axis=0)) / std, posterior.std() / std
     diagnostics["moment_gap"], diagnostics["sd_ratio"] = gap, ratio
     if moments_missed(gap, ratio):
-        return ["the kept points miss the chains' means or standard deviations"]
-    return []
+        problems.append("the kept points miss the chains' means or standard deviations")
 
 
 def moments_missed(gap, ratio):

@@ -41,7 +41,7 @@ from ._pcn import pcn_moves
 from ._step_sizes import STEP_SIZES
 from ._stream import N_PARTS, Stream
 from ._stream_memory import Memory
-from .base import BATCH_SIZE, COORDINATES, N_PARTICLES, Engine, Rounds, in_chunks
+from .base import BATCH_SIZE, N_PARTICLES, ParticleEngine, Rounds, in_chunks
 
 _IMPORTANCE_UP_TO = 4  # coordinates in which importance weights hold without the final moves
 _PRIOR_UP_TO = 10  # coordinates in which "auto" starts from the prior
@@ -51,7 +51,7 @@ _DF = 10  # degrees of freedom of the Student-t start
 
 
 @dataclass(eq=False, repr=False)
-class PMD(Engine):
+class PMD(ParticleEngine):
     """Particle Mirror Descent.
 
     How it works, and when not to trust it: :doc:`/methods/pmd`.
@@ -123,6 +123,7 @@ class PMD(Engine):
 
     subsampling = "plain"
     _parameter_constraints = {
+        **ParticleEngine._parameter_constraints,
         "n_particles": N_PARTICLES[1:],
         "init": [
             StrOptions({"auto", "prior", "laplace", "student-t"}),
@@ -140,7 +141,6 @@ class PMD(Engine):
         "n_moves": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "n_total": [None, Interval(Integral, 1, None, closed="left")],
         "min_power": [Interval(Real, 0, 1, closed="both")],
-        **COORDINATES,
     }
 
     n_particles: int = 1000
@@ -158,8 +158,6 @@ class PMD(Engine):
     n_moves: int | str = "auto"
     n_total: int | None = None
     min_power: float = 0.95
-    whiten: bool = True
-    one_sided: bool = True
 
     needs_gaussian = True
     curved = calibrated = True
@@ -193,7 +191,11 @@ class PMD(Engine):
         n = target.n_rows or 1
         batch = n if self.batch_size is None else min(self.batch_size, n)
         start = "init" if init is not None else self._start(target)
-        strategy = self._strategy(start, dim)
+        strategy = self.strategy
+        if strategy == "auto":
+            strategy = "particles"
+            if start in ("prior", "init"):
+                strategy = "hybrid" if dim <= _IMPORTANCE_UP_TO else "kde"
         state = WeightedParticles(  # type: ignore[misc]
             *self._first(target, rng, start, init),
             strategy != "particles",
@@ -356,13 +358,6 @@ class PMD(Engine):
             )
         small = target.dim <= _PRIOR_UP_TO or not supports(target, "score")
         return "prior" if possible and small else "laplace"
-
-    def _strategy(self, start, dim):
-        if self.strategy != "auto":
-            return self.strategy
-        if start in ("prior", "init"):
-            return "hybrid" if dim <= _IMPORTANCE_UP_TO else "kde"
-        return "particles"
 
     def _first(self, target, rng, start, init):
         """Draws of the first density (m, dim), and its log density there."""

@@ -36,10 +36,9 @@ from ._langevin_stopping import StopOnResiduals, StopOnValidation
 from ._zero_variance import move_to_moments, representative
 from .base import (
     N_PARTICLES,
-    ROWS_AND_COORDINATES,
-    Engine,
     History,
     Rounds,
+    SubsamplingEngine,
     draw_rows,
     in_chunks,
     starting_particles,
@@ -55,7 +54,7 @@ _LEAST_CURVATURE = 0.1  # of a re-whitened direction, relative to the Laplace ap
 
 
 @dataclass(eq=False, repr=False)
-class PMFVB(Engine):
+class PMFVB(SubsamplingEngine):
     """Particle Mean Field Variational Bayes by whitened Langevin particles.
 
     How it works, and when not to trust it: :doc:`/methods/pmfvb`.
@@ -140,6 +139,7 @@ class PMFVB(Engine):
     """
 
     _parameter_constraints = {
+        **SubsamplingEngine._parameter_constraints,
         "n_particles": N_PARTICLES[1:],
         "blocks": [None, Interval(Integral, 1, None, closed="left"), "array-like"],
         "coupling": [StrOptions({"repair", "subset"})],
@@ -156,7 +156,6 @@ class PMFVB(Engine):
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "n_points": [None, Interval(Integral, 2, None, closed="left")],
         "control_variate": [Interval(Integral, 1, 2, closed="both")],
-        **ROWS_AND_COORDINATES,
     }
 
     n_particles: int = 200
@@ -175,11 +174,7 @@ class PMFVB(Engine):
     validation_fraction: float = 0.1
     n_iter_no_change: int = 20
     n_points: int | None = 1000
-    batch_size: int | None = None
-    surrogate: int | str | None = None
     control_variate: int = 1
-    whiten: bool = True
-    one_sided: bool = True
 
     curved = True
 

@@ -21,10 +21,8 @@ from ..posterior import ParticlePosterior
 from ..samplers import HMC
 from ._zero_variance import move_to_moments
 from .base import (
-    COORDINATES,
     ENOUGH_DRAWS,
-    N_PARTICLES,
-    Engine,
+    ParticleEngine,
     Rounds,
     automatic_particles,
     require_finite,
@@ -36,7 +34,7 @@ _N_CHAINS = 4
 
 
 @dataclass(eq=False, repr=False)
-class SteinPoints(Engine):
+class SteinPoints(ParticleEngine):
     """Stein points, greedy or by herding.
 
     How it works, and when not to trust it: :doc:`/methods/fwss`.
@@ -78,20 +76,18 @@ class SteinPoints(Engine):
     """
 
     _parameter_constraints = {
-        "n_particles": N_PARTICLES,
+        **ParticleEngine._parameter_constraints,
         "kernel": [None, Kernel],
         "selection": [StrOptions({"greedy", "herding"})],
         "candidates": [StrOptions({"chain", "gaussian", "nelder-mead"})],
         "n_candidates": [Interval(Integral, 1, None, closed="left")],
         "n_warmup": [Interval(Integral, 0, None, closed="left")],
         "max_rhat": [Interval(Real, 1, None, closed="neither")],
-        **COORDINATES,
     }
     subsampling = None
     needs_gaussian = True
     curved = calibrated = True
 
-    n_particles: int | str = "auto"
     _: KW_ONLY
     kernel: Any = None
     selection: str = "greedy"
@@ -99,8 +95,6 @@ class SteinPoints(Engine):
     n_candidates: int = 8
     n_warmup: int = 100
     max_rhat: float = 1.05
-    whiten: bool = True
-    one_sided: bool = True
 
     def stays_near_start(self, target):
         return self.candidates != "chain"

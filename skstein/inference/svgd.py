@@ -20,10 +20,8 @@ from ..posterior import ParticlePosterior
 from ._adam import Adam
 from ._moment_matching import matched
 from .base import (
-    N_PARTICLES,
-    ROWS_AND_COORDINATES,
-    Engine,
     Rounds,
+    SubsamplingEngine,
     automatic_particles,
     draw_rows,
     in_chunks,
@@ -38,7 +36,7 @@ def drift_kernel(kernel):
 
 
 @dataclass(eq=False, repr=False)
-class SVGD(Engine):
+class SVGD(SubsamplingEngine):
     """Stein variational gradient descent.
 
     How it works, and when not to trust it: :doc:`/methods/fwss`.
@@ -81,24 +79,18 @@ class SVGD(Engine):
     """
 
     _parameter_constraints = {
-        "n_particles": N_PARTICLES,
+        **SubsamplingEngine._parameter_constraints,
         "kernel": [None, Kernel],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_iter_matching": [Interval(Integral, 0, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        **ROWS_AND_COORDINATES,
     }
 
-    n_particles: int | str = "auto"
     _: KW_ONLY
     kernel: Any = None
     max_iter: int = 100
     max_iter_matching: int = 6
     learning_rate: float = 0.05
-    batch_size: int | None = None
-    surrogate: int | str | None = None
-    whiten: bool = True
-    one_sided: bool = True
 
     curved = calibrated = near_start = True
 

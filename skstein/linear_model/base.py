@@ -29,6 +29,7 @@ from .._validation import (
     check_sample_weight,
     drop_weightless,
     validate_data,
+    validated,
 )
 from ..inference import ENGINES, resolve_engine
 from ..priors import DEVIATION_PRIORS, PRIORS, resolve_deviation_prior, resolve_prior
@@ -97,11 +98,6 @@ class BayesianLinearModel(BayesianEstimator):
         "missing_groups": [StrOptions({"error", "group"})],
     }
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def _validated(self, X, y, further):
         """X in float64 or float32, dense or CSR with one entry per place, and y unchanged."""
         if self.random_effects is not None:
@@ -115,6 +111,43 @@ class BayesianLinearModel(BayesianEstimator):
         X = canonical(X)
         check_magnitude(X, "X")
         return X, y
+
+    @validated
+    def fit(self, X, y, sample_weight=None, offset=None):
+        """Find the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Chunks, Dask array or frame} of shape \
+                (n_samples, n_features)
+            Sparse features are centred implicitly and never made dense, large ones are not copied.
+            Rows that are not in memory, :class:`~skstein.shards.Chunks` or on a cluster, stay where
+            they are (:doc:`/clusters`); ``y``, weights and offset are then collections too.
+        y : array-like of shape (n_samples,)
+            Numbers, or the labels of classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight equals that many repetitions of the sample.
+        offset : array-like of shape (n_samples,), default=None
+            Added to the linear predictor of each row, with coefficient 1; predictions need one too.
+            Where it is a column of X, the parameter ``offset`` names it instead.
+
+        Returns
+        -------
+        self : estimator instance
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y, the weights or the offset are invalid, or there is only one class.
+        TypeError
+            If an engine or prior is a class instead of an instance.
+
+        Warns
+        -----
+        UserWarning
+            If the weights of several rows sum to 1 or less.
+        """
+        return self._fit(X, y, sample_weight, offset=offset)
 
     def _note_order(self, y, further):
         """Take down what y itself says of an order of classes, before its values are read."""
@@ -154,7 +187,11 @@ class BayesianLinearModel(BayesianEstimator):
         X, y = self._validated(X, y, further)
         y = self._checked(y)
         weights = check_sample_weight(sample_weight, X, may_be_zero=further)
-        X, offset, column = self._split_offset(X, given_offset)
+        column = self._offset_column(given_offset)
+        if column is None:
+            offset = check_offset(given_offset, X.shape[0])
+        else:
+            X, offset = split(X, column) if self._effects is None else (X, X.offset)
         n_given = len(weights)
         X, y, weights, offset = drop_weightless(X, y, weights, offset)
         table = None
@@ -230,24 +267,16 @@ class BayesianLinearModel(BayesianEstimator):
         if self.random_effects is None:
             return
         prior = self._named_parameters["prior"](self.prior)
+        signs = list(self.positive.values()) if isinstance(self.positive, dict) else self.positive
         beside = {
             "partial_fit": stream,
             "factorized=True": self.factorized,
-            "positive=": np.any(list(self.positive.values()))
-            if isinstance(self.positive, dict)
-            else np.any(self.positive),
+            "positive=": np.any(signs),
             f"a {type(prior).__name__} prior": not prior.blockwise,
         }
         for what, used in beside.items():
             if used:
                 raise ValueError(f"{what} and random_effects cannot be combined; use one of them.")
-
-    def _split_offset(self, X, offset):
-        """X without its offset, the offset (n,) of the rows, and its column in X, if any."""
-        column = self._offset_column(offset)
-        if column is None:
-            return X, check_offset(offset, X.shape[0]), None
-        return *(split(X, column) if self._effects is None else (X, X.offset)), column
 
     def _offset_column(self, offset):
         """Position of the column of X that the parameter ``offset`` says, None for None."""
@@ -288,8 +317,8 @@ class BayesianLinearModel(BayesianEstimator):
             return _Scaling(self.fit_intercept)
         scaling = _Scaling(self.fit_intercept, *moments())
         if self._outcome.location_scale:
-            (y_mean,), (scaling.y_scale,) = location_and_scale(y[:, None], sample_weight)
-            scaling.y_center = y_mean
+            found = location_and_scale(y[:, None], sample_weight)
+            scaling.y_center, scaling.y_scale = np.concatenate(found)
         else:
             scaling.y_center = self._outcome.center(y, sample_weight, offset)
         if not self.fit_intercept:
@@ -444,15 +473,11 @@ class BayesianLinearModel(BayesianEstimator):
 
     def _summaries(self, posterior):
         """Means and standard deviations of intercepts (k,) and coefficients (k, p)."""
-        (intercept, coef), (intercept_std, coef_std) = (
-            self._unpack(moment[None]) for moment in (posterior.mean(), posterior.std())
-        )
-        return {
-            "intercept_": intercept[0],
-            "coef_": coef[0],
-            "intercept_std_": intercept_std[0],
-            "coef_std_": coef_std[0],
-        }
+        summaries = {}
+        for suffix, moment in (("", posterior.mean()), ("std_", posterior.std())):
+            intercept, coef = self._unpack(moment[None])
+            summaries |= {f"intercept_{suffix}": intercept[0], f"coef_{suffix}": coef[0]}
+        return summaries
 
     def _attributes(self, bijection, names, fitted, posterior):
         attributes = super()._attributes(bijection, names, fitted, posterior)

@@ -256,9 +256,8 @@ class RandomEffects:
         """Leave out groups without a row in ``X``, whose codes are changed accordingly."""
         codes = np.empty(X.codes.shape, dtype=int)
         for grouping in self.groupings:
-            seen, codes[:, grouping.number] = np.unique(
-                X.codes[:, grouping.number], return_inverse=True
-            )
+            own = X.codes[:, grouping.number]
+            seen, codes[:, grouping.number] = np.unique(own, return_inverse=True)
             grouping.labels = grouping.labels[seen.astype(int)]
         return GroupedRows(X.features, X.offset, codes)
 

@@ -1,7 +1,5 @@
 """Gamma regression: positive amounts whose spread is in proportion to their mean."""
 
-import numpy as np
-
 from ..outcomes import Gamma
 from .log_link import LogLinkRegressor
 
@@ -119,7 +117,3 @@ class BayesianGammaRegression(LogLinkRegressor):
     """
 
     _outcome = Gamma()
-
-    def _summaries(self, posterior):
-        dispersion = posterior.weights @ np.exp(self._extra(posterior.particles)[:, 0])
-        return {**super()._summaries(posterior), "dispersion_": float(dispersion)}

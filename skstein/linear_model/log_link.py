@@ -13,6 +13,11 @@ class LogLinkRegressor(GeneralizedLinearRegressor):
         tags.target_tags.positive_only = True
         return tags
 
+    def _summaries(self, posterior):
+        values = posterior.weights @ np.exp(self._extra(posterior.particles))
+        names = [f"{name.removeprefix('log_')}_" for name in self._outcome.extra]
+        return super()._summaries(posterior) | dict(zip(names, values.tolist(), strict=True))
+
     def score(self, X, y, sample_weight=None):
         """Share of the deviance that the predicted means explain, D^2.
 

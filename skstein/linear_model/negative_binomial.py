@@ -1,7 +1,5 @@
 """Negative binomial regression: counts with more variance than their mean."""
 
-import numpy as np
-
 from ..outcomes import NegativeBinomial
 from .log_link import CountRegressor
 
@@ -120,7 +118,3 @@ class BayesianNegativeBinomialRegression(CountRegressor):
     """
 
     _outcome = NegativeBinomial()
-
-    def _summaries(self, posterior):
-        alpha = posterior.weights @ np.exp(self._extra(posterior.particles)[:, 0])
-        return {**super()._summaries(posterior), "alpha_": float(alpha)}

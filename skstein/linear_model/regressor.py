@@ -19,42 +19,6 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
     `BayesianLinearRegression`, without the prior of its noise.
     """
 
-    @validated
-    def fit(self, X, y, sample_weight=None, offset=None):
-        """Find the posterior.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, Chunks, Dask array or frame} of shape \
-                (n_samples, n_features)
-            Sparse features are centred implicitly and never made dense, large ones are not copied.
-            Rows that are not in memory, :class:`~skstein.shards.Chunks` or on a cluster, stay where
-            they are (:doc:`/clusters`); ``y``, weights and offset are then collections too.
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-            A weight equals that many repetitions of the sample.
-        offset : array-like of shape (n_samples,), default=None
-            Added to the linear predictor of each row, with coefficient 1; predictions need one too.
-            Where it is a column of X, the parameter ``offset`` names it instead.
-
-        Returns
-        -------
-        self : estimator instance
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X, y, the weights or the offset are invalid.
-        TypeError
-            If an engine or prior is a class instead of an instance.
-
-        Warns
-        -----
-        UserWarning
-            If the weights of several rows sum to 1 or less.
-        """
-        return self._fit(X, y, sample_weight, offset=offset)
-
     @available_if(takes_more_rows)
     @validated
     def partial_fit(self, X, y, sample_weight=None, offset=None):

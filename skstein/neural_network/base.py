@@ -125,11 +125,6 @@ class _BayesianMLP(BayesianEstimator):
         super().set_params(**own)
         return super().set_params(**nested)
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def _validated(self, X, y, further, **options):
         X, y = validate_data(
             self, X, y, reset=not further, dtype=np.float64, accept_sparse="csr", **options

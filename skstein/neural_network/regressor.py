@@ -400,9 +400,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         seed = as_generator(self.random_state).integers(2**32, size=4)
         generators = np.random.default_rng(seed).spawn(len(particles))
         with one_thread():
-            found = make_map(self.n_jobs)(
-                partial(null_space_tangent, target), particles, generators
-            )
+            tangent = partial(null_space_tangent, target)
+            found = make_map(self.n_jobs)(tangent, particles, generators)
             return (self.null_space * np.stack(list(found))).astype(self.dtype)
 
     def _heads(self, X, theta):

@@ -133,10 +133,8 @@ class HistoryDisplay:
                     f"{', '.join(history) or 'nothing'}."
                 )
             history = {key: history[key] for key in quantities}
-        traces = {
-            posterior.names[j]: posterior.particles[:, j]
-            for j in (positions(names, posterior.names) if names else ())
-        }
+        places = positions(names or (), posterior.names)
+        traces = {posterior.names[j]: posterior.particles[:, j] for j in places}
         if not history and not traces:
             raise ValueError(
                 "this posterior keeps no history: its engine does not iterate; pass names= for "

@@ -20,8 +20,6 @@ DEVIATION_PRIORS = Registry(
 
 def resolve_deviation_prior(prior):
     """Turn an estimator's ``effects_prior`` into a prior of its own; see `resolve_prior`."""
-    if isinstance(prior, str):
-        return by_name(prior, DEVIATION_PRIORS, "effects_prior", "a prior")()
     from .deviations import DeviationPrior
 
     bases = "skstein.priors.HalfNormal or HalfStudentT"

@@ -219,6 +219,7 @@ class SGHMC(Sampler):
 
     def _advance(self, target, chain, n_steps):
         batch_size = self._resolve_batch_size(target)
+        noise = (target.n_rows / batch_size - 1.0) * target.unevenness
         while n_steps > 0 and chain.alive:
             theta = chain.theta
             if chain.until == 0:
@@ -236,7 +237,7 @@ class SGHMC(Sampler):
                 chain.metric,
                 chain.precision,
                 chain.step,
-                self._friction(chain.step, target),
+                max(self.friction, min(1.0, chain.step * noise / (2.0 * _HEAT))),
                 batch_size,
                 count,
                 chain.rng,
@@ -284,10 +285,6 @@ class SGHMC(Sampler):
         if self.thinning == "auto":
             return round(_STEPS * min(1.0, target.n_rows / _LEAST_BATCH) ** 0.5)
         return self.thinning
-
-    def _friction(self, step, target):
-        noise = (target.n_rows / self._resolve_batch_size(target) - 1.0) * target.unevenness
-        return max(self.friction, min(1.0, step * noise / (2.0 * _HEAT)))
 
     def _resolve_batch_size(self, target):
         n = target.n_rows

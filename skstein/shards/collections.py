@@ -44,9 +44,8 @@ def bind(X, **columns):
             if not isinstance(values, Chunks):
                 raise TypeError(f"{name} must come in Chunks, as X does.")
             _require_as_many(name, len(values.sources), len(X.sources), "pieces")
-        return LocalShards(
-            [partial(_read, {"X": X, **given}, place) for place in range(len(X.sources))]
-        )
+        read = partial(_read, {"X": X, **given})
+        return LocalShards([partial(read, place) for place in range(len(X.sources))])
     from .cluster import ClusterShards, current_client
 
     client = current_client()

@@ -75,8 +75,7 @@ class Affine:
 
     def __init__(self, offset, matrix, inverse=None):
         self.offset, self.matrix, self.inverse_matrix = offset, matrix, inverse
-        self._log_scales = np.log(np.abs(matrix.diagonal()))
-        self._log_det = float(self._log_scales.sum())
+        self._log_det = float(np.log(np.abs(matrix.diagonal())).sum())
         if isinstance(inverse, np.ndarray):
             self._log_det = float(np.linalg.slogdet(matrix)[1])
 
@@ -98,10 +97,6 @@ class Affine:
     def log_det(self, z):
         """Log absolute determinant of the Jacobian of ``forward``, shape (m,)."""
         return np.full(len(z), self._log_det)
-
-    def log_det_of(self, indices):
-        """What coordinates that the map keeps apart from the others add to ``log_det``."""
-        return float(self._log_scales[indices].sum())
 
     def pull_score(self, z, score):
         """Score in ``z`` of the density whose score at ``forward(z)`` is ``score``."""

@@ -103,11 +103,8 @@ class RegressionTarget(Aligned, SummedTarget):
         self.design = make_design(X, fit_intercept, center, scale)
         self.n_rows, self.n_columns = self.design.shape
         self.y = np.asarray(y)
-        self.weights = (
-            np.broadcast_to(1.0, self.n_rows)
-            if sample_weight is None
-            else np.asarray(sample_weight, float)
-        )
+        equal = np.broadcast_to(1.0, self.n_rows)
+        self.weights = equal if sample_weight is None else np.asarray(sample_weight, dtype=float)
         self.offset = None if offset is None else np.asarray(offset, dtype=float)
         by_row = {"y": self.y, "sample_weight": self.weights, "offset": self.offset}
         for name, value in by_row.items():
@@ -125,11 +122,9 @@ class RegressionTarget(Aligned, SummedTarget):
                 _require_one_per_feature(prior, self.n_features)
             self.prior = JointPrior(self.prior, *further)
             self.intercept_prior = JointPrior(self.intercept_prior, *intercepts)
-        self.feature_names = (
-            tuple(f"x{j}" for j in range(self.n_features))
-            if feature_names is None
-            else as_names(feature_names, self.n_features, "feature_names")
-        )
+        if feature_names is None:
+            feature_names = [f"x{j}" for j in range(self.n_features)]
+        self.feature_names = as_names(feature_names, self.n_features, "feature_names")
         if class_names is None or self.n_outputs == 1:
             class_names = outcome.predictor_names or range(self.n_outputs)
         self.class_names = as_names(class_names, self.n_outputs, "class_names")

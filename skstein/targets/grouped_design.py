@@ -79,9 +79,8 @@ class GroupedDesign:
     def predictor(self, theta, rows):
         """``theta`` (m, k) times the rows' columns: shape (m, len(rows))."""
         first = self.common.shape[1]
-        return (
-            self.common.predictor(theta[:, :first], rows) + (self._of(rows) @ theta[:, first:].T).T
-        )
+        of_effects = (self._of(rows) @ theta[:, first:].T).T
+        return self.common.predictor(theta[:, :first], rows) + of_effects
 
     def pull(self, residual, rows):
         """``residual`` (m, len(rows)) summed against the rows: shape (m, k)."""
@@ -99,9 +98,5 @@ class GroupedGram:
     def __rmatmul__(self, theta):
         first = len(self.common)
         coef, effects = theta[:, :first], theta[:, first:]
-        return np.hstack(
-            [
-                coef @ self.common + effects @ self.across,
-                coef @ self.across.T + (self.effects @ effects.T).T,
-            ]
-        )
+        by_coef = coef @ self.common + effects @ self.across
+        return np.hstack([by_coef, coef @ self.across.T + (self.effects @ effects.T).T])

@@ -182,8 +182,8 @@ class HierarchicalTarget(Target):
         return HierarchicalTarget(self.regression.take(rows))
 
     def sample_prior(self, rng, m):
-        one = np.ones(len(self._sizes))
-        log_v = LogInverseGamma(self._shape * one, self._rate * one).sample(rng, m)
+        rate = np.full(len(self._sizes), self._rate)
+        log_v = LogInverseGamma(self._shape, rate).sample(rng, m)
         inner = self.regression.sample_prior(rng, m)
         noise = rng.standard_normal((m, len(self._coef)))
         inner[:, self._coef] = self._loc + np.exp(0.5 * log_v[:, self._groups]) * noise

@@ -34,6 +34,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from .. import _jit
 from ..priors.deviations import LogInverseGamma
+from .bijections import Placed
 from .joint_prior import FlatPrior
 from .log_density import LogDensity
 from .newton import gaussian_bijection, laplace_approximation
@@ -108,7 +109,7 @@ def _log_prior(beta, log_tau, log_c):
     return total, by_beta, -by_b.sum(axis=1) - by_rho - beta.shape[1], by_rho
 
 
-class HorseshoeMap:
+class HorseshoeMap(Placed):
     """From normal coordinates to coefficients, log global and log slab scale.
 
     Parameters
@@ -142,12 +143,15 @@ class HorseshoeMap:
         log_tau, slope, curve, log_c = self._scales(z)
         return _coefficients(z[:, self.coef], log_tau, log_c), slope, curve, log_tau
 
-    def forward(self, z):
-        log_tau, _, _, log_c = self._scales(z)
-        theta = z.copy()
-        theta[:, self.coef] = _coefficients(z[:, self.coef], log_tau, log_c)[0]
-        theta[:, -2:-1] = log_tau
-        return theta
+    def at(self, z):
+        at, theta = self.parts(z), z.copy()
+        coefficients, slope, _, log_tau = at
+        theta[:, self.coef], theta[:, -2:-1] = coefficients[0], log_tau
+
+        def log_det():
+            return coefficients[4].sum(axis=1) + np.log(slope[:, 0])
+
+        return theta, log_det, lambda score: self.pull(score, at) + self._log_det_score(z, at)
 
     def inverse(self, theta):
         z = theta.copy()
@@ -176,10 +180,6 @@ class HorseshoeMap:
             pulled[:, self.log_noise] += 0.5 * along
         return pulled
 
-    def log_det(self, z):
-        parts, slope, *_ = self.parts(z)
-        return parts[4].sum(axis=1) + np.log(slope[:, 0])
-
     def _log_det_score(self, z, at):
         (*_, by_w, by_rho), slope, curve, _ = at
         score = np.zeros_like(z)
@@ -190,10 +190,6 @@ class HorseshoeMap:
         if self.log_noise is not None:
             score[:, self.log_noise] = 0.5 * by_tau
         return score
-
-    def pull_score(self, z, score):
-        at = self.parts(z)
-        return self.pull(score, at) + self._log_det_score(z, at)
 
     def push_score(self, z, score):
         at = self.parts(z)
@@ -382,8 +378,6 @@ class HorseshoeTarget(Wrapper):
 
     def take(self, rows):
         """The same model on some of the rows, an index array."""
-        twin = copy.copy(self)
-        twin.target, twin._ridge = self.target.take(rows), self._ridge.take(rows)
-        twin._gaussian = None
-        twin.n_rows = twin.target.n_rows
+        twin = self._around(self.target.take(rows))
+        twin._ridge, twin._gaussian = self._ridge.take(rows), None
         return twin

@@ -20,6 +20,8 @@ class FlatPrior(Prior):
     def score(self, coef):
         return np.zeros_like(coef)
 
+    curvature = score
+
     def precision(self, coef):
         return np.zeros((len(coef), len(coef)))
 
@@ -28,9 +30,6 @@ class FlatPrior(Prior):
 
     def sample(self, rng, m, p):
         return np.zeros((m, p))
-
-    def curvature(self, coef):
-        return np.zeros_like(coef)
 
 
 class NormalPriorTarget(Wrapper):
@@ -90,7 +89,4 @@ class NormalPriorTarget(Wrapper):
 
     def take(self, rows, multiplier=None):
         """The same model on some of the rows, an index array, their weights multiplied."""
-        twin = copy.copy(self)
-        twin.target = self.target.take(rows, multiplier)
-        twin.n_rows = twin.target.n_rows
-        return twin
+        return self._around(self.target.take(rows, multiplier))

@@ -121,16 +121,14 @@ class LinearTarget(RegressionTarget):
     def factors(self):
         if not self.factorized:
             return super().factors
-        coef, noise = np.arange(self.n_columns), np.array([self.n_columns])
+        coef: Any = np.arange(self.n_columns)
+        noise: Any = np.array([self.n_columns])
         normal = self.prior.precisions == self.intercept_prior.precisions == "given"
-        return (
-            ConjugateFactor(coef, self._coef_given_noise)
-            if normal and self._gram is not None
-            else coef,
-            ConjugateFactor(noise, self._noise_given_coef)
-            if self.outcome.extra_prior.updated is not None
-            else noise,
-        )
+        if normal and self._gram is not None:
+            coef = ConjugateFactor(coef, self._coef_given_noise)
+        if self.outcome.extra_prior.updated is not None:
+            noise = ConjugateFactor(noise, self._noise_given_coef)
+        return coef, noise
 
     def _coef_given_noise(self, theta):
         precision = np.exp(-theta[:, -1]).mean()

@@ -52,10 +52,8 @@ class ControlVariate(Wrapper):
         self._full_score = target.score(center[None])
         self._full_hessian = None
         if order == 2:
-            if (
-                not supports(target, "hessian")
-                or "rows" not in signature(target.hessian).parameters
-            ):
+            known = supports(target, "hessian")
+            if not known or "rows" not in signature(target.hessian).parameters:
                 raise ValueError(
                     "a control variate of order 2 needs a target with hessian(theta, rows); use "
                     "order 1."

@@ -79,9 +79,8 @@ class MixedTarget(SummedTarget):
             for grouping, *ends in zip(self.groupings, starts, starts[1:], strict=False)
         ]
         # The regression with all effects as coefficients, and where its coordinates are in theta.
-        effects = scipy.sparse.hstack(
-            [grouping.columns() for grouping in self.groupings], format="csr"
-        )
+        columns = [grouping.columns() for grouping in self.groupings]
+        effects = scipy.sparse.hstack(columns, format="csr")
         own = np.arange(regression._n_coef).reshape(k, -1)
         theirs = [
             where.reshape(len(where), k, -1).swapaxes(0, 1).reshape(k, -1)
@@ -171,9 +170,8 @@ class MixedTarget(SummedTarget):
     def _add_prior_score(self, theta, score):
         first = slice(self._n_coords)
         score[:, first] = self.regression._add_prior_score(theta[:, first], score[:, first].copy())
-        for where, sds, (log_sd, effects) in zip(
-            self._effects, self._sds, self._deviations(theta), strict=True
-        ):
+        parts = zip(self._effects, self._sds, self._deviations(theta), strict=True)
+        for where, sds, (log_sd, effects) in parts:
             scaled = effects * np.exp(-2.0 * log_sd)[:, None]
             score[:, where[0, 0] : where[-1, -1] + 1] -= scaled.reshape(len(theta), -1)
             square = np.einsum("igq,igq->iq", effects, scaled)
@@ -290,13 +288,10 @@ class MixedTarget(SummedTarget):
             ).T
             for i, j in np.argwhere(curvature[:k, :k].any(axis=2)):
                 for found, grouping in zip(information, self.groupings, strict=True):
+                    codes, values = grouping.codes[block], grouping.values[block]
                     for s, t in np.ndindex(len(grouping.terms), len(grouping.terms)):
-                        part = (
-                            curvature[i, j] * grouping.values[block, s] * grouping.values[block, t]
-                        )
-                        found[:, i, s, j, t] += np.bincount(
-                            grouping.codes[block], part, grouping.n_groups
-                        )
+                        part = curvature[i, j] * values[:, s] * values[:, t]
+                        found[:, i, s, j, t] += np.bincount(codes, part, grouping.n_groups)
                 for s in range(len(last.terms)):
                     weights = curvature[i, j] * last.values[block, s]
                     dense[:, i, s, j * c : (j + 1) * c] += sums @ (weights * common).T

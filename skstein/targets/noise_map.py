@@ -12,6 +12,8 @@ from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtri
 
+from .bijections import Placed
+
 _KNOTS = np.linspace(-6.0, 6.0, 121)  # standard deviations, beyond which a quantile is a line
 _GRID = np.linspace(-60.0, 60.0, 601)  # about a first guess of log v
 _N_ZOOMS = 3  # of the grid, until it is as wide as the density
@@ -79,7 +81,7 @@ class QuantileMap:
         return there
 
 
-class NoiseMap:
+class NoiseMap(Placed):
     r"""From standard normal coordinates to coefficients and the logarithm of a noise variance.
 
     With the Gram matrix in units of the prior's scales D, :math:`D G D = U \Lambda U'`,
@@ -140,11 +142,30 @@ class NoiseMap:
         drift = -v * (self._values * self._prior + self._pull) / total**2
         return mean, scale, drift, 0.5 * self._values / total
 
-    def forward(self, z):
-        log_v = self._noise.turn(z[:, -1])[0]
-        mean, scale, _, _ = self._given(log_v)
-        along = mean + scale * (z[:, :-1] @ self._basis)
-        return np.column_stack([self._center + self._scale * (along @ self._basis.T), log_v])
+    def _moved(self, z):
+        """Coefficients along the basis, their scales, and what both add to scores; log v's own."""
+        log_v, slope, curve = self._noise.turn(z[:, -1])
+        mean, scale, drift, growth = self._given(log_v)
+        white = z[:, :-1] @ self._basis
+
+        def added(score):
+            return np.sum(score * (drift + growth * scale * white) + growth, axis=1)
+
+        return mean + scale * white, scale, added, (log_v, slope, curve / slope)
+
+    def at(self, z):
+        along, scale, added, (log_v, slope, curve) = self._moved(z)
+        theta = np.column_stack([self._center + self._scale * (along @ self._basis.T), log_v])
+
+        def log_det():
+            return self._log_det + np.log(slope) + np.log(scale).sum(axis=1)
+
+        def pull(score):
+            along = (score[:, :-1] * self._scale) @ self._basis
+            last = (score[:, -1] + added(along)) * slope + curve
+            return np.column_stack([(along * scale) @ self._basis.T, last])
+
+        return theta, log_det, pull
 
     def inverse(self, theta):
         mean, scale, _, _ = self._given(theta[:, -1])
@@ -152,26 +173,8 @@ class NoiseMap:
         z = ((along - mean) / scale) @ self._basis.T
         return np.column_stack([z, self._noise.inverse(theta[:, -1])])
 
-    def log_det(self, z):
-        log_v, slope, _ = self._noise.turn(z[:, -1])
-        return self._log_det + np.log(slope) + np.log(self._given(log_v)[1]).sum(axis=1)
-
-    def _by_noise(self, z, score):
-        """Scales of the coefficients, what log v adds by them to its score, and its own map."""
-        log_v, slope, curve = self._noise.turn(z[:, -1])
-        _, scale, drift, growth = self._given(log_v)
-        moved = drift + growth * scale * (z[:, :-1] @ self._basis)
-        return scale, np.sum(score * moved + growth, axis=1), slope, curve / slope
-
-    def pull_score(self, z, score):
-        along = (score[:, :-1] * self._scale) @ self._basis
-        scale, added, slope, curve = self._by_noise(z, along)
-        last = (score[:, -1] + added) * slope + curve
-        return np.column_stack([(along * scale) @ self._basis.T, last])
-
     def push_score(self, z, score):
-        log_v = self._noise.turn(z[:, -1])[0]
-        along = (score[:, :-1] @ self._basis) / self._given(log_v)[1]
-        _, added, slope, curve = self._by_noise(z, along)
-        last = (score[:, -1] - curve) / slope - added
+        _, scale, added, (_, slope, curve) = self._moved(z)
+        along = (score[:, :-1] @ self._basis) / scale
+        last = (score[:, -1] - curve) / slope - added(along)
         return np.column_stack([(along @ self._basis.T) / self._scale, last])

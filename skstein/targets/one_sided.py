@@ -194,12 +194,11 @@ def one_sided_bijection(target, laplace, selected, surrogate, turned):
         raise LinAlgError("the density ends or jumps where its score does not say so.")
     rest = np.setdiff1d(np.arange(target.dim), selected)
     hessian, mode = laplace.hessian, laplace.mode
-    conditional = gaussian_bijection(mode[rest], hessian[np.ix_(rest, rest)]).matrix
+    of_rest = hessian[np.ix_(rest, rest)]
+    conditional = gaussian_bijection(mode[rest], of_rest).matrix
     if not isinstance(conditional, np.ndarray):
         conditional = conditional.toarray()
-    regression = -cho_solve(
-        cho_factor(hessian[np.ix_(rest, rest)]), hessian[np.ix_(rest, selected)]
-    )
+    regression = -cho_solve(cho_factor(of_rest), hessian[np.ix_(rest, selected)])
     schur = hessian[np.ix_(selected, selected)] + hessian[np.ix_(selected, rest)] @ regression
     if not (schur.diagonal() > 0.0).all():
         raise LinAlgError("the Hessian at the mode is singular to rounding.")

@@ -175,9 +175,8 @@ class SmoothedPath(Placed):
         hyper, weight, shift = self._given(theta)
         noise = _jit.volatility.undraw_path(hyper, theta[:, 3:], weight, shift)
         centred = theta[:, :3] - self.mode[:3]
-        return np.concatenate(
-            [solve_triangular(self.scale_tril, centred.T, lower=True).T, noise], axis=1
-        )
+        parameters = solve_triangular(self.scale_tril, centred.T, lower=True).T
+        return np.concatenate([parameters, noise], axis=1)
 
     def _pull(self, theta, given, score):
         path, known = theta[:, 3:], score[:, 3:]

@@ -63,9 +63,8 @@ class StochasticVolatilityTarget(Target):
     def initial(self):
         """All of the path at the level of the returns, and a prior's guess of the parameters."""
         level = logsumexp(self._log_square) - math.log(self.dim - 3)
-        return np.concatenate(
-            [[level, math.atanh(0.9), math.log(0.05)], np.full(self.dim - 3, level)]
-        )
+        parameters = [level, math.atanh(0.9), math.log(0.05)]
+        return np.concatenate([parameters, np.full(self.dim - 3, level)])
 
     def standard_squares(self, x):
         """Squares of the returns, each over its variance, for log variances of shape (..., T)."""

@@ -19,7 +19,6 @@ The control variate is that of Bardenet, Doucet & Holmes (2017), "On Markov chai
 methods for tall data"; with rows that are drawn once and kept it makes a data set of its own.
 """
 
-from copy import copy
 from inspect import signature
 
 import numpy as np
@@ -95,9 +94,7 @@ class Surrogate(Wrapper):
         inside = self.target.conditional(second_moment)
         if inside is self.target:
             return self
-        twin = copy(self)
-        twin.target = inside
-        return twin
+        return self._around(inside)
 
     def _rest(self, theta):
         """Of the rows left out, log likelihood (m,) and its score (m, dim)."""
@@ -137,10 +134,8 @@ def surrogate_lacks(target):
 
 def worth_a_surrogate(target):
     """Whether chains on all rows take minutes, and a surrogate is available."""
-    work = (target.n_rows or 0) * target.dim
-    return (
-        work >= _MUCH and not getattr(target, "sufficient", False) and not surrogate_lacks(target)
-    )
+    much = (target.n_rows or 0) * target.dim >= _MUCH
+    return much and not getattr(target, "sufficient", False) and not surrogate_lacks(target)
 
 
 def chosen_rows(target, laplace, n_rows="auto"):

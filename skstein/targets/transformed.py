@@ -97,4 +97,5 @@ class _Pulled:
         return self._transformed.inverse(theta)[:, self._indices]
 
     def entropy(self):
-        return self._distribution.entropy() - self._transformed.bijection.log_det_of(self._indices)
+        scales = self._transformed.bijection.matrix.diagonal()[self._indices]
+        return self._distribution.entropy() - float(np.log(np.abs(scales)).sum())

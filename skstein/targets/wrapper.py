@@ -1,5 +1,6 @@
 """A target around another one: what passes through, said once."""
 
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -62,6 +63,12 @@ class Wrapper(InnerTarget):
         for part in _RESTS:
             if not supports(target, part):
                 setattr(self, part, None)
+
+    def _around(self, target):
+        """The same about another target."""
+        twin = copy(self)
+        twin.target, twin.n_rows = target, target.n_rows
+        return twin
 
     @property
     def names(self):

@@ -13,6 +13,7 @@ k0(x, x_i)``, and with it the KSD after it has entered.
 
 import math
 import numbers
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -163,18 +164,15 @@ class OnlineKSDThinner(BaseEstimator):
         UserWarning
             If draws were left out because they or their scores are not finite.
         """
-        before = self.__dict__.copy()
-        self.__dict__.pop("_dictionary", None)
-        try:
-            self._feed(samples, scores, "cov")
-            if not self._size:
-                raise ValueError(
-                    "nothing was kept: no draw is finite and has a finite score, or there are "
-                    "fewer draws than candidates."
-                )
-        except BaseException:
-            self.__dict__ = before
-            raise
+        fresh = copy(self)  # so that what fails leaves no trace
+        fresh.__dict__.pop("_dictionary", None)
+        fresh._feed(samples, scores, "cov")
+        if not fresh._size:
+            raise ValueError(
+                "nothing was kept: no draw is finite and has a finite score, or there are fewer "
+                "draws than candidates."
+            )
+        self.__dict__ = fresh.__dict__
         self._moments_agree()
         return self
 
