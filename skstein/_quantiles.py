@@ -73,7 +73,8 @@ def _of_uneven_weights(rows, weights, q):
     order[tied] = np.argsort(rows[tied], axis=1, kind="stable")
     weights = weights[order]
     middle = np.cumsum(weights, axis=1) - 0.5 * weights
-    above = np.stack([np.sum(middle <= level, axis=1) for level in q], axis=1)
+    counts = [np.sum(middle <= level, axis=1) for level in q]
+    above = np.reshape(counts, (len(q), len(rows))).T.astype(np.intp)
     below, above = np.maximum(above - 1, 0), np.minimum(above, last)
     start, stop, low, high = (
         np.take_along_axis(values, end, axis=1)

@@ -182,7 +182,7 @@ class TopicPosterior:
         ----------
         q : float or array-like of shape (n_quantiles,)
             From 0 to 1.
-        words : array-like of int, default=None
+        words : int or array-like of int, default=None
             Columns of X; all of them by default.
 
         Returns
@@ -195,7 +195,7 @@ class TopicPosterior:
             If ``q`` leaves [0, 1].
         """
         fractions = check_fractions(q, "q")[:, None, None]
-        words = slice(None) if words is None else np.asarray(words)
+        words = slice(None) if words is None else np.atleast_1d(words)
         a = self.particles[:, None, :, words]
         b = self.particles.sum(axis=2)[:, None, :, None] - a
         # A word's marginal is a mixture of beta distributions, whose quantiles need a search; on

@@ -123,6 +123,9 @@ class ParticlePosterior:
             )
         return self.particles[:, self.names.index(name)]
 
+    def __contains__(self, name):
+        return name in self.names
+
     def mean(self) -> Array:
         """Posterior mean, shape (dim,)."""
         return self.weights @ self.particles

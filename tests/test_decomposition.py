@@ -327,6 +327,7 @@ def test_posterior_moments_and_quantiles_against_draws(rng):
     below = (draws[None] <= quantiles[:, None]).mean(axis=1)
     assert_allclose(below, np.broadcast_to([[[0.05]], [[0.5]], [[0.95]]], below.shape), atol=0.0125)
     assert_array_equal(posterior.quantile(0.5, words=[2, 0]), quantiles[1][:, [2, 0]])
+    assert_array_equal(posterior.quantile(0.5, words=2), quantiles[1][:, [2]])
 
 
 def test_quantiles_invert_the_distribution_of_rare_words():

@@ -279,6 +279,9 @@ def test_summary_has_the_quantiles_and_the_interval_asked_for(repeated):
     assert_allclose(table[["2.5%", "70%"]].T, posterior.quantile([0.025, 0.7]))
     assert_allclose(table["P(>0)"], (rows > 0.0).mean(axis=0))
     assert list(posterior.summary(0.5)) == ["mean", "std", "50%", "P(>0)"]
+    uneven = ParticlePosterior(rows, np.arange(1.0, len(rows) + 1.0))
+    assert list(uneven.summary([], hdi=0.9)) == ["mean", "std", "hdi90_lb", "hdi90_ub", "P(>0)"]
+    assert uneven.names[0] in uneven and "another" not in uneven
     for wrong in ({"quantiles": [0.5, 5]}, {"hdi": 90}):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be .* from 0 to 1"):
             posterior.summary(**wrong)

@@ -274,6 +274,8 @@ def test_outcomes_that_do_not_fit_are_refused(diabetes):
             scorer(fitted, X, y[:-1])
     with pytest.raises(ValueError, match="level must be"):
         IntervalScoreScorer(level=1.5)(fitted, X, y)
+    with pytest.raises(ValueError, match="quantile must be between 0 and 1"):
+        PinballScorer(quantile=1.0)(fitted, X, y)
 
 
 def test_a_base_class_has_no_score(diabetes):

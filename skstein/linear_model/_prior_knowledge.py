@@ -83,8 +83,8 @@ def under_joint_prior(target, prior, to_original, classes):
         )
     if not isinstance(to_original, targets.Affine):
         raise ValueError(
-            f"{type(prior).__name__} cannot be the prior of an outcome such as this one, whose own "
-            "coordinates are not reported unchanged."
+            f"{type(prior).__name__} cannot be the prior of an outcome whose own coordinates are "
+            'reported on another scale, as cut points are: fit all rows, or a stream by "pmd".'
         )
     half = to_original.inverse_matrix @ np.linalg.cholesky(cov)
     return targets.NormalPriorTarget(target, to_original.inverse(loc[None])[0], half @ half.T)

@@ -173,13 +173,15 @@ class PinballScorer(PredictiveScorer):
     Parameters
     ----------
     quantile : float, default=0.5
-        Its probability, from 0 to 1.
+        Its probability, between 0 and 1.
     """
 
     quantile: float = 0.5
 
     def score(self, prediction, y, sample_weight):
         self._require_numbers(prediction)
+        if not 0.0 < self.quantile < 1.0:
+            raise ValueError(f"quantile must be between 0 and 1, got {self.quantile!r}.")
         values = prediction.quantiles(self.quantile)[..., 0]
         return -mean_pinball_loss(y, values, alpha=self.quantile, sample_weight=sample_weight)
 
