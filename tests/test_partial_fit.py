@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianNegativeBinomialRegression,
     BayesianProbitRegression,
     predictive,
 )
@@ -78,6 +79,42 @@ def test_a_stream_is_near_a_fit_of_all_rows(case, rng, seed):
     gap = (streamed.posterior_.mean() - fitted.posterior_.mean()) / sd
     assert np.sqrt(np.mean(gap**2)) < 0.6
     assert_allclose(streamed.posterior_.std() / sd, 1.0, atol=0.25)
+
+
+@pytest.mark.parametrize("outcome", ["three classes", "rare counts"])
+def test_short_chunks_lose_nothing(outcome, rng, seed):
+    """Within a tenth of a standard deviation, where the particles alone were off by .2 to .5."""
+    X = rng.normal(size=(3000, 2))
+    eta = X @ [0.5, -0.5]
+    options = {"random_state": seed, "standardize": False}
+    if outcome == "three classes":
+        Estimator, classes = BayesianLogisticRegression, {"classes": [0, 1, 2]}
+        y = np.digitize(eta + rng.logistic(size=3000), [-1.0, 1.0])
+    else:
+        Estimator, classes = BayesianNegativeBinomialRegression, {}
+        y = rng.negative_binomial(1.0, 1.0 / (1.0 + np.exp(eta - 1.5)))
+    fitted = Estimator(**options).fit(X, y)
+    streamed = Estimator(PMD(), **options)
+    for start in range(0, 3000, 300):
+        streamed.partial_fit(X[start : start + 300], y[start : start + 300], **classes)
+    sd = fitted.posterior_.std()
+    gap = (streamed.posterior_.mean() - fitted.posterior_.mean()) / sd
+    assert np.abs(gap).max() < 0.15
+    assert_allclose(streamed.posterior_.std() / sd, 1.0, atol=0.15)
+
+
+@quiet
+def test_rows_are_held_while_no_quadratic_fits(rng):
+    """Rare events at first, then so many that the rows are known well enough by a quadratic."""
+    X = rng.normal(size=(4400, 1))
+    y = (X[:, 0] + np.repeat([-4.0, 0.0], [400, 4000]) + rng.logistic(size=4400) > 0).astype(int)
+    model = BayesianLogisticRegression(PMD(400), random_state=0)
+    held = []
+    for start in (0, 200, 400):
+        rows = slice(start, start + 200 if start < 400 else None)
+        model.partial_fit(X[rows], y[rows], classes=[0, 1])
+        held.append(sum(target.n_rows for target in model.posterior_.state.held))
+    assert held == [200, 400, 0]
 
 
 @every_case

@@ -87,7 +87,7 @@ def grouped_draws(theta, weights, n_draws, rng, bandwidth=None):
         factor = _factor(theta[members] - mean, share, np.abs(mean).max())
         noise = rng.standard_normal((len(parents), dim)) @ factor.T
         centred = np.sqrt(1.0 - h**2) * (theta[parents] - mean) + h * noise
-        shift, matrix = _matching(centred, factor)
+        shift, matrix = matching(centred, factor)
         draws.append(mean + (centred - shift) @ matrix.T)
         if h < 1.0:
             centres = np.sqrt(1.0 - h**2) * (theta[members] - mean)
@@ -141,7 +141,7 @@ def _log_sum_exp(values):
     return top + np.log(np.exp(values, out=values).sum(axis=1))
 
 
-def _matching(centred, factor):
+def matching(centred, factor):
     """Shift and matrix that give the rows mean 0 and the covariance of ``factor`` exactly."""
     n, dim = centred.shape
     if n <= 2 * dim:

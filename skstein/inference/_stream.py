@@ -6,8 +6,8 @@ neither the density of the kernel estimate nor rows of the past,
     log q' = log p + (n' / n) (1 - b / n') (log q - log p) + (b / n') (n' / b) l = log q + l,
 
 for b new rows with log likelihood l and n' = n + b. What is off is the sampling error of the draws
-between chunks, which two halves of the particles that evolve on their own make visible. It does not
-add up where the rows so far are remembered by a quadratic (`_stream_memory.py`).
+between chunks, which two halves of the particles that evolve on their own make visible. There is
+none where the rows so far are remembered by a quadratic (`_stream_memory.py`), or are still held.
 
 When all rows have been seen, another pass over them adds up the log likelihood of particles that
 stay where they are. At its end they are weighted by the posterior over the density that they were
@@ -19,18 +19,25 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from scipy.special import log_softmax
 
 from .._density_probe import Probe
 from ..posterior import ParticlePosterior
-from ._kde import KernelDensity, defensive_draws
+from ._kde import KernelDensity, defensive_draws, matching
 from ._mirror import LEAST_ESS, MAX_PIECES, WeightedParticles, bayes_step
 from ._stream_memory import Memory
+from .base import in_chunks
 
 # Bayes' rule does not correct for the kernels, so that small changes between draws pay.
 _MIN_ESS = 0.9
 _MAX_ERROR = 0.25  # of the mean, in standard deviations, above which to complain
 N_PARTS = 2
 _FAR = 4.0  # standard deviations in each coordinate, by which rows may move a posterior
+_MOST_DRAWS = 3  # of a normal for one chunk
+_EVEN = 0.5  # effective sample, of the particles, with which to leave it there
+_MOST_HELD = 10_000  # rows
+_TRUSTED = 0.1  # error of a memory, in nats
+_CLOSE = 0.05  # the same, below which rows need not be held
 
 
 @dataclass
@@ -59,6 +66,8 @@ class Stream:
         Of another pass that is under way.
     log_likelihood : ndarray of shape (m,) or None
         Of the rows of that pass so far.
+    held : tuple of Target
+        Of rows that the memory of the parts does not include.
     """
 
     parts: tuple
@@ -72,6 +81,7 @@ class Stream:
     prior: Probe | None
     again: WeightedParticles | None = None
     log_likelihood: np.ndarray | None = None
+    held: tuple = ()
 
     def pooled(self):
         """Particles (m, dim) and weights (m,) of all parts together."""
@@ -106,33 +116,31 @@ class Stream:
             state=self,
         )
 
-    def assimilate(self, log_likelihood, log_prior, n_particles, min_ess, draws):
-        """Bayes' rule for new rows, which also go into the memory of each half.
+    def assimilate(self, target, n_particles, min_ess, draws, map):
+        """Bayes' rule for new rows.
 
         Parameters
         ----------
-        log_likelihood : callable
-            ``log_likelihood(theta) -> (m,)`` of the new rows.
-        log_prior : callable or None
+        target : Target
+            Of the new rows.
         n_particles : int
             Of both halves together, from the next draws on.
         min_ess : float
         draws : callable
             As for `WeightedParticles`.
+        map : callable
         """
         if len(self.parts) == 1:
             self.parts = self.parts[0].halves()
-        pieces, parts = [], []
+        self.held += (target,)
+        advanced = []
         for odd, part in enumerate(self.parts):
             part.resampled, part.draws = True, draws
             part.min_ess = max(min_ess, _MIN_ESS)
             part.n_particles = (n_particles + odd) // N_PARTS
-            values = log_likelihood(part.theta)
-            recalled = _recalled(part, values, log_prior, self.rng)
-            if recalled is None:
-                pieces.append(bayes_step(part, log_likelihood, self.rng, values))
-            parts.append(recalled or part)
-        self.parts = tuple(parts)
+            advanced.append(self._advanced(part, map))
+        self.parts, memories, pieces = zip(*advanced, strict=True)
+        self.remember(memories)
         error = self.mc_error()
         self.problems = []
         if MAX_PIECES in pieces:
@@ -142,6 +150,49 @@ class Stream:
                 f"the mean is off by more than {_MAX_ERROR:g} standard deviations: raise "
                 "n_particles, give the rows in random order, or pass over them again (n_total)"
             )
+
+    def _advanced(self, part, map):
+        """A part after the newest rows, its memory with all that are held, pieces of the step."""
+        log_prior, memory, rng = self.held[-1].log_prior, part.memory, self.rng
+
+        def log_likelihood(theta, held):
+            return sum(in_chunks(map, each.log_likelihood, theta, each.n_rows) for each in held)
+
+        def log_posterior(theta):
+            return log_prior(theta) + memory(theta) + log_likelihood(theta, self.held)
+
+        new = partial(log_likelihood, held=self.held[-1:])
+        values, drawn, pieces = new(part.theta), None, 0
+        known = memory is not None and memory.error(part.theta) < _TRUSTED
+        if known:
+            drawn = _drawn(part, part.log_q + values, log_posterior, rng)
+        if drawn is None:
+            before = part.moments()
+            pieces = bayes_step(part, new, rng, values)
+            if memory is None or (memory.tilt > 0.0 and _far(part.moments()[0], *before)):
+                return part, None, pieces  # nothing was fitted there
+            if known:
+                drawn = _drawn(part, log_posterior(part.theta), log_posterior, rng)
+        if drawn is None:
+            values = log_likelihood(part.theta, self.held)
+        else:
+            part = drawn
+            values = part.log_q - log_prior(part.theta) - memory(part.theta)
+        return part, memory.and_of(part.theta, values, part.weights), pieces
+
+    def remember(self, memories):
+        """Have the ``memories`` of the parts, which include them, in place of the rows held.
+
+        If they fit, or if the rows are many; what does not fit is used when it does.
+        """
+        parts, n_held = self.parts, sum(target.n_rows or 0 for target in self.held)
+        near = all(
+            m and m.error(part.theta) < _CLOSE for m, part in zip(memories, parts, strict=True)
+        )
+        if near or n_held > _MOST_HELD or self.held[-1].in_shards or None in memories:
+            for part, memory in zip(parts, memories, strict=True):
+                part.memory = memory
+            self.held = ()
 
     def assimilate_again(self, log_likelihood, log_prior, n_particles, last):
         """Weight particles with rows that were seen before; they count at the end of the pass.
@@ -170,8 +221,10 @@ class Stream:
             # Half way to the posterior is nearer to it than one particle.
             again.flatten(LEAST_ESS * len(again.theta))
             again.n_resampled = self.parts[0].n_resampled + 1
-            again.memory = Memory.of(again.theta, self.log_likelihood)
-            self.parts, self.again, self.log_likelihood, self.power = (again,), None, None, 1.0
+            nothing = Memory.nothing(again.theta.shape[1])
+            again.memory = nothing.and_of(again.theta, self.log_likelihood, again.weights)
+            self.parts, self.held, self.power = (again,), (), 1.0
+            self.again = self.log_likelihood = None
 
     def count(self, n_rows):
         """Note that rows have been taken in."""
@@ -187,33 +240,37 @@ class Stream:
         self.history = {key: np.append(before[key], value) for key, value in numbers.items()}
 
 
-def _recalled(part, values, log_prior, rng):
-    """Particles drawn and weighted by what a part remembers, new rows included.
+def _far(new, mean, covariance):
+    """Whether a posterior has moved by more than `_FAR` on average."""
+    shift = new - mean
+    return not shift @ np.linalg.lstsq(covariance, shift)[0] < _FAR**2 * len(mean)
 
-    ``values`` are the log likelihoods of these at the particles. None where that is not to be
-    trusted.
+
+def _drawn(part, values, log_posterior, rng):
+    """Particles drawn from the normal nearest to the posterior and weighted, or None.
+
+    ``values`` are those of ``log_posterior`` at the particles of ``part``. None where the weights
+    are uneven, or the normal is far from what was known.
     """
-    if part.memory is None or log_prior is None:
-        return None
-    theta, before = part.theta, part.memory
-    new, prior = Memory.of(theta, values), Memory.of(theta, log_prior(theta))
-    part.memory = None if new is None else before + new
-    found = None if part.memory is None or prior is None else (part.memory + prior).gaussian()
-    if found is None:
-        return None
-    mean, covariance = part.moments()
-    shift = found[0] - mean
-    if not shift @ np.linalg.lstsq(covariance, shift)[0] < _FAR**2 * len(mean):
-        part.memory = None  # where the posterior has gone to nothing was fitted
-        return None
-    part = copy(part)
-    part.replace(partial(_normal_draws, *found), part.n_particles, rng)
-    problem = part.weigh(log_prior(part.theta) + part.memory(part.theta))
+    before = part.moments()
+    weights = np.exp(log_softmax(part.log_weights + values - part.log_q))
+    for _ in range(_MOST_DRAWS):
+        fit = Memory.of(part.theta, values, weights)
+        normal = fit and fit.gaussian()
+        if not normal or _far(normal[0], *before):
+            return None
+        part = copy(part)
+        part.replace(partial(_normal_draws, *normal), part.n_particles, rng)
+        problem = part.weigh(log_posterior(part.theta))
+        values, weights = part.log_q, part.weights
+        if part.ess() > _EVEN * len(weights):
+            break
     return None if problem else part
 
 
 def _normal_draws(mean, factor, theta, weights, n_draws, rng):
-    """Draws of a normal, in pairs about its mean; as of `grouped_draws`."""
+    """Draws of a normal, with its mean and covariance, in pairs; as of `grouped_draws`."""
     half = rng.standard_normal((-(-n_draws // 2), len(mean)))
     draws = np.concatenate([half, -half])[:n_draws]
+    draws = draws @ matching(draws, np.eye(len(mean)))[1].T
     return mean + draws @ factor.T, KernelDensity([(np.zeros(1), mean[None], factor)])

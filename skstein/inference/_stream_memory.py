@@ -1,22 +1,20 @@
 """What a stream remembers of rows that are gone: their log likelihood, as a quadratic.
 
-Chunk by chunk a quadratic is fitted to the log likelihood at the particles, by least squares, and
-the quadratics add up. The density of all rows so far is then known anywhere: particles are drawn
-from the normal nearest to it and weighted towards it, and no draw inherits the errors of another.
-If the log likelihood is not a quadratic over the particles, as that of the first few rows, the
-residuals say so. As rows come in, the posterior becomes narrow within the particles that a
-quadratic was fitted to, and what is left of the residuals is a slope, of less and less weight.
+A quadratic is fitted to the log likelihood at the particles, by least squares, and the quadratics
+add up. The density of all rows so far is then known anywhere: particles are drawn from the normal
+nearest to it and weighted towards it, and no draw inherits the errors of another. If the log
+likelihood is not a quadratic over the particles, as that of the first few rows, the residuals say
+so, and the rows are held. As rows come in, the posterior becomes narrow within the particles that
+a quadratic was fitted to, and what is left of the residuals is a slope, of less and less weight.
 """
 
 from dataclasses import dataclass
 from operator import add
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
-from scipy.special import softmax
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
 
 _PER_COEFFICIENT = 2  # particles that a fit needs
-_TRUSTED = 0.1  # error of the log density over the posterior, in nats
 
 
 @dataclass(frozen=True)
@@ -38,16 +36,21 @@ class Memory:
     tilt: float
 
     @classmethod
-    def of(cls, theta, values):
-        """Of one log likelihood, known at particles; None where they are too few.
+    def nothing(cls, dim):
+        """Of no rows, in ``dim`` coordinates."""
+        return cls(0.0, np.zeros(dim), np.zeros((dim, dim)), 0.0)
+
+    @classmethod
+    def of(cls, theta, values, weights):
+        """Of a function that is known at weighted particles; None where they are too few.
 
         Parameters
         ----------
         theta : ndarray of shape (m, dim)
-        values : ndarray of shape (m,)
+        values, weights : ndarray of shape (m,)
         """
-        finite = np.isfinite(values)
-        theta, values = theta[finite], values[finite]
+        finite = values > -1e299
+        theta, values, weights = theta[finite], values[finite], weights[finite]
         m, dim = theta.shape
         rows, columns = np.triu_indices(dim)
         n_coefficients = 1 + dim + len(rows)
@@ -62,7 +65,7 @@ class Memory:
         u = (theta - center) @ white.T
         features = np.hstack([np.ones((m, 1)), u, u[:, rows] * u[:, columns]])
         # Of particles that these rows leave behind, less is asked.
-        weights = 0.5 / m + 0.5 * softmax(values)
+        weights = 0.5 / m + 0.5 * weights / weights.sum()
         root, top = np.sqrt(weights), values.max()
         coef = np.linalg.lstsq(root[:, None] * features, root * (values - top))[0]
         residual = values - top - features @ coef
@@ -75,23 +78,28 @@ class Memory:
         scale = np.exp(np.log(factor.diagonal()).mean())
         return cls(value, slope + curvature @ center, curvature, error / scale)
 
-    def __add__(self, other):
-        return Memory(*map(add, vars(self).values(), vars(other).values()))
+    def and_of(self, *known):
+        """The sum with `of` what is known; None where that is None."""
+        fit = Memory.of(*known)
+        return fit and Memory(*map(add, vars(self).values(), vars(fit).values()))
 
     def __call__(self, theta):
         """The log likelihood remembered at each row of ``theta``, shape (m,)."""
         pulled = 0.5 * theta @ self.curvature
         return self.value + theta @ self.slope - np.einsum("ij,ij->i", theta, pulled)
 
+    def error(self, theta):
+        """Root mean square of what was missed, over particles of shape (m, dim), in nats."""
+        spread = np.linalg.slogdet(np.cov(theta.T).reshape(2 * theta.shape[1:]))[1]
+        return self.tilt * np.exp(0.5 * spread / theta.shape[1])
+
     def gaussian(self):
         """Mean (dim,) and covariance factor (dim, dim) of the normal density with this logarithm.
 
-        None where there is none, or where it is not to be trusted.
+        None where there is none.
         """
         try:
-            upper = cholesky(self.curvature, lower=False)
+            covariance = cho_solve(cho_factor(self.curvature), np.eye(len(self.slope)))
+            return covariance @ self.slope, cholesky(covariance, lower=True)
         except LinAlgError:
             return None
-        factor = solve_triangular(upper, np.eye(len(upper)), lower=False)
-        scale = np.exp(-np.log(upper.diagonal()).mean())
-        return (factor @ (factor.T @ self.slope), factor) if self.tilt * scale < _TRUSTED else None

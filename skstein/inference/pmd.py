@@ -239,14 +239,17 @@ class PMD(ParticleEngine):
                 f'n_particles to {_PER_COORDINATE * dim}, or use init="laplace"'
             )
         n_seen, history = n + target.n_weightless, rounds.history.arrays()
-        prior = None
-        if supports(target, "log_prior"):
-            prior, value = Probe.of(target.log_prior, state.theta), log_posterior(state.theta)
-            state.memory = Memory.of(state.theta, value - target.log_prior(state.theta))
-            if n_moves:  # which have moved the particles to the posterior
-                state.log_q = value
-        known = target.bijection, rng, n_seen, t, power, history, problems, prior
-        return Stream((state,), *known).posterior(memory=memory)
+        parts, known = (state,), (target.bijection, rng, n_seen, t, power, history, problems)
+        if not supports(target, "log_prior"):
+            return Stream(parts, *known, None).posterior(memory=memory)
+        value = log_posterior(state.theta)
+        if n_moves:  # which have moved the particles to the posterior
+            state.log_q = value
+        stream = Stream(parts, *known, Probe.of(target.log_prior, state.theta), held=(target,))
+        state.memory = Memory.nothing(dim)
+        values = value - target.log_prior(state.theta)
+        stream.remember([state.memory.and_of(state.theta, values, state.weights)])
+        return stream.posterior(memory=memory)
 
     def _finish(self, state, log_posterior, strategy, n_moves, rng, problems):
         """Remove the bias that is left, with all rows; ``problems`` are added to.
@@ -315,7 +318,8 @@ class PMD(ParticleEngine):
                 f"{left} are left, and end in the next; cut them there, or set n_total to the "
                 "number of rows."
             )
-        stream = deepcopy(stream)  # others may go on from the one given
+        # Others may go on from the one given; its targets are never changed.
+        stream = deepcopy(stream, {id(held): held for held in stream.held})
 
         def log_likelihood(theta):
             return in_chunks(map, target.log_likelihood, theta, target.n_rows)
@@ -324,10 +328,7 @@ class PMD(ParticleEngine):
             m, last = self.n_weighted or self.n_particles, n_rows == left
             stream.assimilate_again(log_likelihood, target.log_prior, m, last)
         elif target.n_rows:
-            log_prior = target.log_prior if supports(target, "log_prior") else None
-            stream.assimilate(
-                log_likelihood, log_prior, self.n_particles, self.min_ess, self._draws
-            )
+            stream.assimilate(target, self.n_particles, self.min_ess, self._draws, map)
             if self.kernel == "plain":
                 stream.problems.append(
                     "plain kernels widen the particles with every draw of a stream: use "
