@@ -27,10 +27,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dtpqrt
-from sklearn import get_config
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import WhiteKernel
 from sklearn.utils import gen_batches
+
+from ._row_blocks import row_batches
 
 JITTER = 1e-10  # of its mean diagonal, added to every kernel matrix of inducing inputs
 _MOST_JITTER = 1e-4
@@ -288,12 +289,6 @@ def log_marginal_likelihood(split, inputs, X, y, alpha, approximation, eval_grad
     gradient += np.einsum("ij,ijp->p", inducing_bar, derivative)
     gradient += posterior.jitter * np.trace(inducing_bar) * _diagonal(derivative).mean(axis=0)
     return value, gradient
-
-
-def row_batches(n_rows, m):
-    """Slices of rows: long beside m, which BLAS likes, within scikit-learn's working memory."""
-    affordable = int(get_config()["working_memory"] * 2**20) // (32 * m)
-    return gen_batches(n_rows, max(1, min(max(4 * m, 1024), affordable)))
 
 
 def _diagonal(derivative):

@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from ._inducing import InducingPosterior, SplitKernel, row_batches
+from ._inducing import InducingPosterior, SplitKernel
 from ._parallel import one_thread
-from ._row_blocks import row_blocks
+from ._row_blocks import row_batches, row_blocks
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ the number of jobs, so that a result does not depend on how the work was spread.
 """
 
 from sklearn import get_config
+from sklearn.utils import gen_batches
 
 # Larger temporaries leave the second-level cache, and the allocator gives their memory back to the
 # system after every use: sums over rows then take two to four times as long.
@@ -39,3 +40,9 @@ def row_blocks(n_rows, bytes_per_row, *, least=LEAST_ROWS):
     size = max(1, min(affordable, max(_CACHE_BYTES // max(1, bytes_per_row), least)))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
+
+
+def row_batches(n_rows, m):
+    """Slices of rows: long beside m, which BLAS likes, within scikit-learn's working memory."""
+    affordable = int(get_config()["working_memory"] * 2**20) // (32 * m)
+    return gen_batches(n_rows, max(1, min(max(4 * m, 1024), affordable)))

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from ..targets.factors import ConjugateFactor
+from ..targets.mean_field_factors import ConjugateFactor
 from ..thinning.moments import StreamMoments
 
 _UP_TO = 1000  # coordinates of a factor; beyond, its covariance costs more than it tells

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..samplers import MALA, Chains
 from ..samplers._adapt import quantized
-from ..targets.factors import ConjugateFactor, indices_of
+from ..targets.mean_field_factors import ConjugateFactor, indices_of
 
 _MALA = MALA()
 

@@ -28,7 +28,7 @@ import numpy as np
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
 from ..targets import Transformed
-from ..targets.factors import ConjugateFactor, within_factors
+from ..targets.mean_field_factors import ConjugateFactor, within_factors
 from ..targets.newton import DIAGONAL_ABOVE, gaussian_bijection
 from ._elbo import approximate_elbo
 from ._langevin import AdjustedLangevin, Diverged, UnadjustedLangevin

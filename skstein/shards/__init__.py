@@ -7,6 +7,6 @@ the order of the shards, so that sums have the same bits whoever computes them.
 """
 
 from .chunks import Chunks
-from .collections import bind, by_block, header, is_collection
+from .dask_collections import bind, by_block, header, is_collection
 
 __all__ = ["Chunks", "bind", "by_block", "header", "is_collection"]

@@ -6,8 +6,6 @@ from .bijections import Chain as Chain
 from .bijections import HyperbolicMap as HyperbolicMap
 from .bijections import Within as Within
 from .effects_map import EffectsMap as EffectsMap
-from .factors import ConjugateFactor as ConjugateFactor
-from .factors import PrecisionNormal as PrecisionNormal
 from .glm import LogisticTarget as LogisticTarget
 from .glm import ProbitTarget as ProbitTarget
 from .glm import RegressionTarget as RegressionTarget
@@ -17,6 +15,8 @@ from .horseshoe import HorseshoeTarget as HorseshoeTarget
 from .joint_prior import NormalPriorTarget as NormalPriorTarget
 from .linear import LinearTarget as LinearTarget
 from .log_density import LogDensity as LogDensity
+from .mean_field_factors import ConjugateFactor as ConjugateFactor
+from .mean_field_factors import PrecisionNormal as PrecisionNormal
 from .minibatch import ControlVariate as ControlVariate
 from .mixed import Grouping as Grouping
 from .mixed import MixedTarget as MixedTarget

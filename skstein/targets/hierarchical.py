@@ -24,8 +24,8 @@ from scipy.linalg import block_diag
 from ..priors import Normal
 from ..priors.deviations import LogInverseGamma
 from .base import Target
-from .factors import ConjugateFactor, indices_of
 from .joint_prior import FlatPrior
+from .mean_field_factors import ConjugateFactor, indices_of
 
 
 class HierarchicalTarget(Target):

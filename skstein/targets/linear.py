@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import outcomes
 from .._row_blocks import row_blocks
-from .factors import ConjugateFactor, PrecisionNormal
 from .glm import RegressionTarget
+from .mean_field_factors import ConjugateFactor, PrecisionNormal
 from .noise_map import NoiseMap
 
 _GRAM_UP_TO = 2000  # columns

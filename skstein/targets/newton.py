@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from .base import supports
 from .bijections import Affine
-from .factors import within_factors
+from .mean_field_factors import within_factors
 
 # Above this many coordinates whitening is diagonal; differencing a Hessian stops being cheap
 # sooner.

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..protocols import Bijection
 from .bijections import placed
-from .factors import ConjugateFactor
+from .mean_field_factors import ConjugateFactor
 from .wrapper import Wrapper
 
 

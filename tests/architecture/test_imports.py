@@ -20,7 +20,7 @@ OPTIONAL = ("matplotlib", "arviz", "arviz_base", "pandas", "dask", "distributed"
 # The parts of a target that are no model: what an engine may know of them.
 SEAM = tuple(
     f"skstein.targets.{name}"
-    for name in ("base", "bijections", "factors", "newton", "transformed", "wrapper")
+    for name in ("base", "bijections", "mean_field_factors", "newton", "transformed", "wrapper")
 )
 ENGINE = (
     "sklearn.base",
@@ -69,7 +69,7 @@ ROWS = {
     # Arrays and scalars: no SciPy either.
     "skstein._jit": ("numba",),
     # What each of these wraps, others get from it.
-    "skstein._row_blocks": ("sklearn.get_config",),
+    "skstein._row_blocks": ("sklearn.get_config", "sklearn.utils"),
     "skstein._resampling": (),
     "skstein._containers": ("arviz", "arviz_base", "pandas"),
     "skstein._lazy_imports": (),
@@ -213,8 +213,8 @@ ROWS = {
     "skstein._inducing": (
         "sklearn.base",
         "sklearn.gaussian_process",
-        "sklearn.get_config",
         "sklearn.utils",
+        "skstein._row_blocks",
     ),
     "skstein.decomposition": (*ESTIMATOR, "skstein._topics", "skstein.inference._mirror"),
     "skstein._topics": (
