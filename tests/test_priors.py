@@ -10,12 +10,14 @@ from scipy.integrate import quad
 from scipy.stats import expon, f, gamma, invgamma, kstest, laplace, multivariate_t, norm, t
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 
 from densities import central_differences
 from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianMLPClassifier,
+    BayesianPoissonRegression,
     BayesianProbitRegression,
 )
 from skstein.inference import LaplaceDraws
@@ -535,3 +537,24 @@ def test_a_prior_of_ones_own(rng):
         for prior in (Cauchy(), StudentT(df=1.0))
     ]
     assert_allclose(coef[0], coef[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("Estimator", [BayesianLogisticRegression, BayesianPoissonRegression])
+def test_of_two_equal_columns_a_spiky_prior_takes_either(Estimator, rng, seed):
+    """Two modes of equal mass: chains that all stay at one agree, and are wrong."""
+    z = np.tile([-1.5, -0.5, 0.5, 1.5], 10)
+    X = np.stack([z, z + 0.05 * np.tile([1.0, -1.0, -1.0, 1.0], 10)], axis=1)
+    y = rng.poisson(np.exp(z)) if "Poisson" in Estimator.__name__ else (z > 0).astype(int)
+    model = Estimator("mcmc", prior=StudentT(df=3.0, scale=0.02), random_state=seed)
+    with pytest.warns(ConvergenceWarning, match="the density has another mode"):
+        model.fit(X, y)
+    assert model.posterior_.diagnostics["other_mass"] > 0.2
+
+
+def test_a_prior_with_heavy_tails_alone_is_no_reason_to_warn(rng, seed):
+    X = rng.normal(size=(100, 4))
+    y = (X @ [1.0, -1.0, 0.0, 0.0] + rng.logistic(size=100) > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = BayesianLogisticRegression(prior=StudentT(df=3.0), random_state=seed).fit(X, y)
+    assert "other_mass" not in model.posterior_.diagnostics

@@ -164,7 +164,7 @@ def _advice(engine, target):
     # Parameters that the rows hardly determine may be wrong and predictions right.
     if target.n_rows is not None:
         yield "Predictions may still be good: compare a score."
-    if target.modes_unknown:
+    if target.modes_unknown and not target.sums_rows:
         yield START_ELSEWHERE
     yield "The posterior's diagnostics have names and numbers."
 

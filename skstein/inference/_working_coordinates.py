@@ -65,8 +65,9 @@ def find_frame(target, leaning=True):
             surrogate, laplace = gaussian_surrogate(target)
         other_mass = 0.0
         if target.modes_unknown and target.dim <= DIFFERENCES_UP_TO and laplace.converged:
-            surrogate = target
-            laplace, other_mass = other_modes(target, laplace)
+            best, other_mass = other_modes(target, laplace)
+            if best is not laplace:
+                surrogate, laplace = gaussian_surrogate(target, best)
     except (FloatingPointError, LinAlgError) as error:
         hint = f" {START_ELSEWHERE}" if target.modes_unknown else ""
         warn(f"the posterior could not be whitened: {error}{hint}")

@@ -18,6 +18,9 @@ from .base import Target, as_names, check_distinct
 from .design import Aligned, make_design
 
 
+_SEARCHED_UP_TO = 10_000  # rows with which a search for other modes costs little
+
+
 class SummedTarget(Target):
     """Base class of densities whose value and score come from one walk over the rows.
 
@@ -242,6 +245,11 @@ class RegressionTarget(Aligned, SummedTarget):
     @property
     def symmetric_prior(self):
         return not self.prior_location.any()
+
+    @property
+    def modes_unknown(self):
+        # Of nearly equal columns a prior with heavy tails lets one or the other have the effect.
+        return self.prior.precisions in ("each", "shared") and self.n_rows <= _SEARCHED_UP_TO
 
     def conditional(self, second_moment):
         """The same regression with normal priors that stand for its own; see `Prior.conditional`.

@@ -269,7 +269,7 @@ def _wide_approximation(target, start):
     )
 
 
-def gaussian_surrogate(target):
+def gaussian_surrogate(target, near=None):
     """The Laplace approximation that engines are whitened with, and the target it belongs to.
 
     For a prior that is a mixture of normals it is not the one at the joint mode, which may sit
@@ -281,6 +281,8 @@ def gaussian_surrogate(target):
     Parameters
     ----------
     target : Target
+    near : LaplaceApproximation, default=None
+        Of the target, at the mode near which to begin.
 
     Returns
     -------
@@ -289,9 +291,11 @@ def gaussian_surrogate(target):
     laplace : LaplaceApproximation
     """
     if not supports(target, "conditional"):
-        return target, laplace_approximation(target)
-    second_moment, start = np.ones(target.dim), None
+        return target, near or laplace_approximation(target)
     location = getattr(target, "prior_location", 0.0)
+    second_moment, start = np.ones(target.dim), None
+    if near is not None:
+        second_moment, start = (near.mode - location) ** 2 + near.variances(), near.mode
     for _ in range(_MOST_ROUNDS):
         surrogate = target.conditional(second_moment)
         laplace = laplace_approximation(surrogate, start)
