@@ -26,7 +26,7 @@ from ..posterior import weighted_quantile
 from ..targets import Transformed
 from ..targets.base import NotANumber
 from ._modes import LEAST_MASS
-from ._working_coordinates import START_ELSEWHERE
+from ._working_coordinates import start_elsewhere
 
 MAX_PARTICLES = 1000  # the check needs no more
 # Enough to detect a mean error of .35 standard deviations. Prime, so that an even stride through
@@ -153,7 +153,7 @@ def judge(posterior, target, engine, frame, start, pilot, near):
         findings.append((True, reason))
     reasons = [reason for found, reason in findings if found]
     if reasons:
-        advice = " ".join(_advice(engine, target))
+        advice = " ".join(filter(None, _advice(engine, target)))
         warn(f"the posterior is likely to be wrong: {'; '.join(reasons)}. {advice}", by=engine.name)
 
 
@@ -164,8 +164,7 @@ def _advice(engine, target):
     # Parameters that the rows hardly determine may be wrong and predictions right.
     if target.n_rows is not None:
         yield "Predictions may still be good: compare a score."
-    if target.modes_unknown and not target.sums_rows:
-        yield START_ELSEWHERE
+    yield start_elsewhere(target)
     yield "The posterior's diagnostics have names and numbers."
 
 

@@ -18,7 +18,6 @@ from ..targets.newton import DIFFERENCES_UP_TO, gaussian_surrogate
 from ..targets.one_sided import SHIFT, one_sided_bijection
 from ._modes import other_modes
 
-START_ELSEWHERE = "If another mode is the main one, start the search from there (initial=)."
 _SCALE = "Scale the features or use a tighter prior."
 # A single coordinate that leans so much, as a deviation of few groups does, makes chains three
 # times as long; and then those that lean less hold them up next.
@@ -50,6 +49,12 @@ class Frame:
     other_mass: float = 0.0
 
 
+def start_elsewhere(target):
+    """What to do about a density of one's own that may have other modes; "" of others."""
+    own = target.modes_unknown and not target.sums_rows
+    return "If another mode is the main one, start the search from there (initial=)." if own else ""
+
+
 def find_frame(target, leaning=True):
     """The frame of a target with a score; None, with a warning, if no mode is found.
 
@@ -69,13 +74,12 @@ def find_frame(target, leaning=True):
             if best is not laplace:
                 surrogate, laplace = gaussian_surrogate(target, best)
     except (FloatingPointError, LinAlgError) as error:
-        hint = f" {START_ELSEWHERE}" if target.modes_unknown else ""
-        warn(f"the posterior could not be whitened: {error}{hint}")
+        warn(f"the posterior could not be whitened: {error} {start_elsewhere(target)}".rstrip())
         return None
     if not laplace.converged:
         warn(
             "the search for the posterior's mode stopped without reaching it; the coordinates may "
-            "be poor. " + (START_ELSEWHERE if target.modes_unknown else _SCALE)
+            "be poor. " + (start_elsewhere(target) or _SCALE)
         )
     gaussian, mode = laplace.bijection, laplace.mode
     if outer is not None:

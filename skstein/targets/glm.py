@@ -17,7 +17,6 @@ from ..protocols import Observed
 from .base import Target, as_names, check_distinct
 from .design import Aligned, make_design
 
-
 _SEARCHED_UP_TO = 10_000  # rows with which a search for other modes costs little
 
 
