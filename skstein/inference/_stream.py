@@ -185,7 +185,7 @@ class Stream:
 
         If they fit, or if the rows are many; what does not fit is used when it does.
         """
-        parts, n_held = self.parts, sum(target.n_rows or 0 for target in self.held)
+        parts, n_held = self.parts, sum(target.n_rows or np.inf for target in self.held)
         near = all(
             m and m.error(part.theta) < _CLOSE for m, part in zip(memories, parts, strict=True)
         )
