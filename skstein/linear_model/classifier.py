@@ -33,10 +33,11 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
     def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None):
         """Learn from more rows: a stream of them, each once, in chunks of any size.
 
-        The posterior is that of all rows so far, up to sampling error; the rows are not kept. The
-        first call is a fit, and its standardisation stays. After `fit`, the rows of the fit are the
-        first ones; a later `fit` starts again. Needs ``inference="pmd"``, whose ``n_total`` allows
-        more passes over the same rows; rows of weight zero count as rows.
+        The posterior is that of all rows so far, up to sampling error; 10,000 rows at most are
+        kept, until a quadratic stands for them (:doc:`/streaming`). The first call is a fit, and
+        its standardisation stays. After `fit`, the rows of the fit are the first ones; a later
+        `fit` starts again. Needs ``inference="pmd"``, whose ``n_total`` allows more passes over the
+        same rows; rows of weight zero count as rows.
 
         Parameters
         ----------
