@@ -164,9 +164,7 @@ class MLPTarget(Target):
         self.n_weights = self.network.n_weights + len(self._further)
         self.dim = self.n_weights + self.n_noise
         self._tail = slice(self._output_bias.start, self.n_weights)
-        biases = [_BIAS] * self.n_outputs
-        if self._kinds > 1:
-            biases[self.n_targets :] = [_LOG_SD] * (self.n_outputs - self.n_targets)
+        biases = [_BIAS] * self.n_targets + [_LOG_SD] * (self.n_outputs - self.n_targets)
         self._tail_scale = np.array(biases + [_FURTHER[name] for name in self._further])
         self._compiled = (
             np.array(sizes),
@@ -265,9 +263,7 @@ class MLPTarget(Target):
         for i, particle in enumerate(theta):
             weights, log_noise = particle[: self.n_weights], particle[self.n_weights :]
             precision = self._noise_precision(particle)
-            losses, gradient = _jit.mlp.loss_and_gradient(
-                weights, self.data, chosen, self._compiled, precision
-            )
+            losses, gradient = self._loss_and_gradient(weights, chosen, precision)
             score[i, : self.n_weights] -= scale * gradient
             if self.n_noise:
                 half = 0.5 * losses * precision
@@ -422,14 +418,13 @@ class MLPTarget(Target):
         precision : ndarray of shape (n_weights,)
         """
         theta = theta.copy()
-        weights = theta[: self.n_weights]
         if self.n_noise:
             shape = self.noise_shape + 0.5 * self.total_weight
             rate = self.noise_scale + 0.5 * self.squared_errors(theta)
             theta[self.n_weights :] = np.log(rate / rng.gamma(shape, size=self.n_noise))
         precision = self._precision
         for prior, block, sizes, root in self._groups_by_prior:
-            coef = root * weights[block]
+            coef = root * theta[block]
             precision[block] = root**2 * prior.draw_precision(coef, rng, sizes)
         return theta, precision
 
@@ -632,8 +627,7 @@ class MLPTarget(Target):
         """Precision of each weight before anything is learnt, shape (n_weights,)."""
         precision = self._precision
         for block, root, prior in self.groups:
-            size = block.stop - block.start
-            precision[block] = root**2 * prior.typical_precision(size)
+            precision[block] = root**2 * prior.typical_precision(block.stop - block.start)
         return precision
 
     def expected_precision(self, second_moment):
@@ -652,9 +646,7 @@ class MLPTarget(Target):
         chosen, scale = self._chosen(rows)
         score = -precision * weights
         for i, particle in enumerate(weights):
-            _, gradient = _jit.mlp.loss_and_gradient(
-                particle, self.data, chosen, self._compiled, noise_precision
-            )
+            _, gradient = self._loss_and_gradient(particle, chosen, noise_precision)
             score[i] -= scale * gradient
         return score
 
@@ -675,6 +667,9 @@ class MLPTarget(Target):
         precision = np.ones(self.n_weights)
         precision[self._tail] = self._tail_scale**-2.0
         return precision
+
+    def _loss_and_gradient(self, weights, rows, precision):
+        return _jit.mlp.loss_and_gradient(weights, self.data, rows, self._compiled, precision)
 
     def _noise_precision(self, theta):
         return np.exp(-theta[self.n_weights :]) if self.n_noise else np.ones(self.n_outputs)
