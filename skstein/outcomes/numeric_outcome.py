@@ -1,5 +1,7 @@
 """Outcomes that are numbers, and how they are predicted: as a mixture over the particles."""
 
+from functools import partial
+
 import numpy as np
 from scipy.stats import rv_discrete
 
@@ -8,9 +10,9 @@ from .._quantiles import mixture_quantiles
 from .base import Outcome
 
 
-def _chosen(eta, some):
-    """The heads of some particles."""
-    return [head[..., some] for head in eta]
+def _of_some(method, eta):
+    """A method by particle as a function of its argument and of which particles are meant."""
+    return lambda at, some: method([head[..., some] for head in eta], at)
 
 
 class NumericOutcome(Outcome):
@@ -53,28 +55,16 @@ class NumericOutcome(Outcome):
     def quantiles(self, eta, weights, q):
         """Quantiles of the mixture, of shape (n, n_quantiles); whole numbers for counts."""
         discrete = self._is_discrete(eta)
-
-        def density(y, some):
-            return np.exp(self.log_density_by_particle(_chosen(eta, some), y))
-
-        return mixture_quantiles(
-            lambda y, some: self.cdf_by_particle(_chosen(eta, some), y),
-            lambda level, some: self.quantiles_by_particle(_chosen(eta, some), level),
-            weights,
-            q,
-            discrete=discrete,
-            pdf=None if discrete else density,
-        )
+        cdf = _of_some(self.cdf_by_particle, eta)
+        ppf = _of_some(self.quantiles_by_particle, eta)
+        log_pdf = _of_some(self.log_density_by_particle, eta)
+        pdf = None if discrete else lambda y, some: np.exp(log_pdf(y, some))
+        return mixture_quantiles(cdf, ppf, weights, q, discrete=discrete, pdf=pdf)
 
     def crps(self, eta, weights, y):
         """Continuous ranked probability score at each outcome (n,), by quadrature of the cdf."""
-        return mixture_crps(
-            lambda y: self.cdf(eta, weights, y),
-            lambda level, some: self.quantiles_by_particle(_chosen(eta, some), level),
-            weights,
-            y,
-            discrete=self._is_discrete(eta),
-        )
+        cdf, ppf = partial(self.cdf, eta, weights), _of_some(self.quantiles_by_particle, eta)
+        return mixture_crps(cdf, ppf, weights, y, discrete=self._is_discrete(eta))
 
     def sample(self, eta, rng):
         """A draw of the outcome under each particle, of shape (n, m)."""
