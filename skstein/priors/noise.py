@@ -101,29 +101,30 @@ class JointPrior(Prior):
     def __init__(self, *parts):
         self.parts = parts
 
-    def _blocks(self, values):
-        return zip(self.parts, np.split(values, len(self.parts), axis=-1), strict=True)
+    def _of_each(self, method, values):
+        """What a method of each part gives for its block of ``values``."""
+        blocks = np.split(values, len(self.parts), axis=-1)
+        pairs = zip(self.parts, blocks, strict=True)
+        return [getattr(part, method)(block) for part, block in pairs]
 
     def log_density(self, coef):
-        return sum(part.log_density(block) for part, block in self._blocks(coef))
+        return sum(self._of_each("log_density", coef))
 
     def score(self, coef):
-        return np.hstack([part.score(block) for part, block in self._blocks(coef)])
+        return np.hstack(self._of_each("score", coef))
 
     def curvature(self, coef):
         """Negative second derivatives of the log density, shape (m, k)."""
-        return np.hstack([part.curvature(block) for part, block in self._blocks(coef)])
+        return np.hstack(self._of_each("curvature", coef))
 
     def precision(self, coef):
-        return block_diag(*(part.precision(block) for part, block in self._blocks(coef)))
+        return block_diag(*self._of_each("precision", coef))
 
     def expected_precision(self, second_moment):
-        blocks = self._blocks(second_moment)
-        return np.concatenate([part.expected_precision(block) for part, block in blocks])
+        return np.concatenate(self._of_each("expected_precision", second_moment))
 
     def conditional(self, second_moment):
-        blocks = self._blocks(second_moment)
-        return JointPrior(*(part.conditional(block) for part, block in blocks))
+        return JointPrior(*self._of_each("conditional", second_moment))
 
     def sample(self, rng, m, *size):
         share = [p // len(self.parts) for p in size]
