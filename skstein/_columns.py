@@ -9,7 +9,6 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from ._row_blocks import row_blocks
 from ._warnings import warn
 
-_EPS = np.finfo(np.float64).eps
 _LITTLE = 1.001  # what weights sum to that were normalised, and rounded
 
 
@@ -19,6 +18,11 @@ def canonical(X):
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def dense(X):
+    """X as an array if it is sparse, else as it is."""
+    return X.toarray() if sparse.issparse(X) else X
 
 
 def column_position(column, names, p, parameter):
@@ -131,7 +135,7 @@ def location_and_scale_of(parts):
         variance = variance + share * (within - variance + (1.0 - share) * apart**2)
         total += weight
     scale = np.sqrt(variance)
-    return mean, np.where(scale > 16.0 * _EPS * np.abs(mean), scale, 1.0)
+    return mean, np.where(scale > 16.0 * np.finfo(float).eps * np.abs(mean), scale, 1.0)
 
 
 def _weighted_sum(X, sample_weight, function):

@@ -10,6 +10,7 @@ probabilities. Means and variances are integrals over the distribution.
 """
 
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
@@ -19,7 +20,7 @@ from scipy import sparse
 from scipy.special import ndtri
 from sklearn.utils import Bunch, check_array, check_X_y
 
-from .._columns import canonical, column_position, missing_values
+from .._columns import canonical, column_position, dense, missing_values
 from .._validation import about, check_features, check_magnitude, columns_of, refuse_dask
 from ..targets import Grouping, MixedTarget
 from .offset import split
@@ -89,8 +90,7 @@ class FittedGrouping:
 
     def values(self, X):
         """The factors of the effects of each row, shape (n, n_terms), in units of X."""
-        features = X.features[:, self.slopes]
-        features = features.toarray() if sparse.issparse(features) else features
+        features = dense(X.features[:, self.slopes])
         return np.hstack([np.ones((len(features), 1)), features]) - self.center
 
     def contribution(self, X, theta, known):
@@ -372,12 +372,9 @@ def _comparable(values, name):
     text = {isinstance(value, str) for value in values}
     if text <= {True}:
         return values.astype(str)
-    with np.errstate(all="ignore"):
-        try:
-            if text == {False}:
-                return values.astype(np.float64)
-        except (TypeError, ValueError):
-            pass
+    with np.errstate(all="ignore"), suppress(TypeError, ValueError):
+        if text == {False}:
+            return values.astype(np.float64)
     what = "mixes text and other values" if len(text) == 2 else "is neither text nor numbers"
     raise ValueError(
         f"column {name!r} of X {what}: make all groups text, such as by astype(str), or numbers."
@@ -392,5 +389,4 @@ def _shown(label):
 def _code_of(label):
     """A negative number for a group that was not seen in `fit`."""
     whole = isinstance(label, int) or (isinstance(label, float) and label.is_integer())
-    text = repr(int(label) if whole else label)
-    return -1.0 - zlib.crc32(text.encode())
+    return -1.0 - zlib.crc32(repr(int(label) if whole else label).encode())

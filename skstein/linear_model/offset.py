@@ -6,17 +6,16 @@ prediction is for one who calls these, or routes metadata.
 """
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_array
 
+from .._columns import dense
 from .._validation import about, check_magnitude, refuse_dask
 
 
 def split(X, column):
     """The other columns of X, and one as an array of shape (n,)."""
     others = np.flatnonzero(np.arange(X.shape[1]) != column)
-    values = X[:, [column]]
-    return X[:, others], (values.toarray() if sparse.issparse(values) else values).ravel()
+    return X[:, others], dense(X[:, [column]]).ravel()
 
 
 def check_offset(offset, n):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from .._columns import location_and_scale, warn_of_first_rows, warn_of_little_weight
+from .._columns import dense, location_and_scale, warn_of_first_rows, warn_of_little_weight
 from .._estimator import BayesianEstimator
 from .._parallel import make_map, one_thread
 from .._random import as_generator
@@ -44,16 +44,13 @@ class _Scaling:
 
     def features(self, X, dtype):
         """Standardised features, dense."""
-        if sparse.issparse(X):
-            X = X.toarray()
-        return ((X - self.center) / self.scale).astype(dtype)
+        return ((dense(X) - self.center) / self.scale).astype(dtype)
 
 
 def _warn_of_scale(name, columns, sample_weight):
     """Warn of columns of a size for which the prior of the weights is not made."""
     squares = columns.power(2) if sparse.issparse(columns) else np.square(columns)
-    sizes = np.sqrt(sample_weight @ squares / sample_weight.sum())
-    largest = float(sizes.max())
+    largest = float(np.sqrt(sample_weight @ squares / sample_weight.sum()).max())
     if largest and not _FITTING[0] <= largest <= _FITTING[1]:
         size = "large" if largest > 1.0 else "small"
         warn(
@@ -281,8 +278,7 @@ class _BayesianMLP(BayesianEstimator):
                 return _Scaling()
             _warn_of_scale("y", y, sample_weight)
             return _Scaling(y_size=location_and_scale(y, sample_weight)[1])
-        dense = X.toarray() if sparse.issparse(X) else X
-        scaling = _Scaling(*location_and_scale(dense, sample_weight))
+        scaling = _Scaling(*location_and_scale(dense(X), sample_weight))
         if y is not None:
             scaling.y_center, scaling.y_scale = location_and_scale(y, sample_weight)
         return scaling
@@ -294,7 +290,7 @@ class _BayesianMLP(BayesianEstimator):
         """
         if self.batch_size is not None:
             return X, y, sample_weight
-        X = X.toarray() if sparse.issparse(X) else X
+        X = dense(X)
         rows = np.column_stack([X, y.reshape(len(y), -1)])
         rows, inverse = np.unique(rows, axis=0, return_inverse=True)
         weights = np.bincount(inverse.ravel(), sample_weight)
