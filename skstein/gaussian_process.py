@@ -16,6 +16,7 @@ Everything that `sklearn.gaussian_process.GaussianProcessRegressor` says of its 
 here too: the noise of a WhiteKernel belongs to the outcome, and ``alpha`` does not.
 """
 
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -55,7 +56,6 @@ from .inference.base import BATCH_SIZE, Rounds
 from .outcomes import Normal
 from .posterior import ParticlePosterior
 
-_EPS = np.finfo(np.float64).eps
 _MOST_WEIGHT = 0.9  # of one particle, beyond which it stands alone
 _FLAT = 1e-3  # gain in log likelihood, and slope relative to it, too small to search on
 _N_NODES = 20  # of the quadrature over the process where its outcome is transformed
@@ -473,14 +473,12 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             return self.log_marginal_likelihood_value_
         kernel = clone(self.kernel_) if clone_kernel else self.kernel_
         # Hyper-parameters that overflow have no likelihood, which is what is returned.
-        with np.errstate(all="ignore"):
+        value, gradient = np.nan, np.zeros(kernel.n_dims)
+        with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError):
             kernel.theta = theta
-            try:
-                value, gradient = log_marginal_likelihood(
-                    SplitKernel(kernel), *self._optimizer_rows, self.approximation, eval_gradient
-                )
-            except np.linalg.LinAlgError:
-                value, gradient = -np.inf, np.zeros(kernel.n_dims)
+            value, gradient = log_marginal_likelihood(
+                SplitKernel(kernel), *self._optimizer_rows, self.approximation, eval_gradient
+            )
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
             value, gradient = -np.inf, np.zeros(kernel.n_dims)
         return (value, gradient) if eval_gradient else value
@@ -608,7 +606,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         """The particles that keep any weight, which predict."""
         check_is_fitted(self, "posterior_")
         weights = self.posterior_.weights
-        kept = weights > _EPS
+        kept = weights > np.finfo(float).eps
         return InducingMixture(
             SplitKernel(self.kernel_),
             [particle for particle, keep in zip(self._particles, kept, strict=True) if keep],

@@ -10,6 +10,7 @@ with the rate 1 / g.
 """
 
 import numbers
+from contextlib import suppress
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -132,12 +133,10 @@ def _covariance(name, value, samples):
 
 
 def _cholesky(name, covariance):
-    try:
+    with suppress(np.linalg.LinAlgError):
         # LAPACK looks at the lower triangle only, and lets NaN pass.
         if np.abs(covariance - covariance.T).max() <= 1e-8 * np.abs(covariance).max():
             return np.linalg.cholesky(covariance)
-    except np.linalg.LinAlgError:
-        pass
     raise ValueError(
         f"{name} is not symmetric and positive definite; pass a covariance that is, leave out "
         "coordinates that are constant or sums of others, or pass None."
