@@ -173,7 +173,7 @@ class OnlineKSDThinner(BaseEstimator):
                 "draws than candidates."
             )
         self.__dict__ = fresh.__dict__
-        self._moments_agree()
+        self.check_moments()
         return self
 
     def partial_fit(self, samples, scores):
@@ -274,9 +274,6 @@ class OnlineKSDThinner(BaseEstimator):
             If not.
         """
         check_is_fitted(self)
-        return self._moments_agree()
-
-    def _moments_agree(self):
         # Coordinates that never moved have no standard deviation, and are not judged.
         moved = self._moments.variances() > 0.0
         gap, ratio = np.abs(self.moment_gap_[moved]), self.sd_ratio_[moved]
