@@ -147,7 +147,9 @@ def by_block(function, X, y=None):
     """
     if not is_dask(X):
         raise TypeError("predictions of Chunks go piece by piece: predict each piece by itself.")
-    one = function(*_one_row(X, y))
+    meta = getattr(X, "_meta_nonempty", None)
+    rows = np.zeros((1, X.shape[1]), dtype=X.dtype) if meta is None else meta[:1]
+    one = function(rows) if y is None else function(rows, None)  # whose type a block's has
     if isinstance(one, tuple):
         return tuple(_lazy(partial(_part, function, i), X, y, of) for i, of in enumerate(one))
     return _lazy(function, X, y, one)
@@ -155,13 +157,6 @@ def by_block(function, X, y=None):
 
 def _part(function, i, *rows):
     return function(*rows)[i]
-
-
-def _one_row(X, y):
-    """Rows that say what a function returns."""
-    meta = getattr(X, "_meta_nonempty", None)
-    rows = np.zeros((1, X.shape[1]), dtype=X.dtype) if meta is None else meta[:1]
-    return (rows,) if y is None else (rows, None)
 
 
 def _lazy(function, X, y, one):
