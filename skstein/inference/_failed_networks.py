@@ -147,15 +147,12 @@ def without_failures(target, posterior, weighted):
 def judged_in_stream(target, states, particles):
     """The networks of a stream with their latest losses, and which of them are dead."""
     silent, few = target.dead(particles), target.n_rows < _TELLING_ROWS
-    # The loss after the last step is not among those that the epoch met.
-    states = [
-        replace(
-            state,
-            silent=state.silent + target.n_rows if says_nothing else 0,
-            worst_loss=0.0
-            if few
-            else max(state.worst_loss, target.training_loss(theta, state.rows)),
-        )
-        for state, says_nothing, theta in zip(states, silent, particles, strict=True)
-    ]
+
+    def judged(state, says_nothing, theta):
+        count = state.silent + target.n_rows if says_nothing else 0
+        # The loss after the last step is not among those that the epoch met.
+        worst = 0.0 if few else max(state.worst_loss, target.training_loss(theta, state.rows))
+        return replace(state, silent=count, worst_loss=worst)
+
+    states = [judged(*each) for each in zip(states, silent, particles, strict=True)]
     return states, np.array([state.silent >= _TELLING_ROWS for state in states])
