@@ -132,16 +132,14 @@ def follow_tails(target, frame, calibrated):
         The result of the chains if tails are heavy.
     """
     working = Transformed(target, frame.bijection)
+    rng = np.random.default_rng(0)  # coordinates that chains go on in must not change with the seed
+    start = rng.standard_normal((_N_CHAINS, target.dim))
     if calibrated and getattr(target, "judged_by_chains", False):
-        rng = np.random.default_rng(0)
-        start = rng.standard_normal((_N_CHAINS, target.dim))
         return frame, _pilot(working, start, rng)
     few = 1 < target.dim <= _MOST_COORDINATES and (target.n_rows or 0) <= _MOST_ROWS
     if not few or len(target.factors) > 1 or not _suspicious(working):
         return frame, None
-    rng = np.random.default_rng(0)  # coordinates that chains go on in must not change with the seed
     n_chains, n_warmup, n_draws = _LOOK
-    start = rng.standard_normal((_N_CHAINS, target.dim))
     draws = _chains(working, start[:n_chains], n_warmup, n_draws, rng)
     spread = np.sqrt(np.mean(draws**2, axis=(0, 1))).mean()  # about the mode
     if not spread > (_MAX_SPREAD if calibrated else _MAX_SPREAD_OF_CHAINS):

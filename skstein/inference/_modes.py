@@ -60,12 +60,8 @@ def _starts(target, laplace):
     rng = np.random.default_rng(0)
     z = _FAR * rng.standard_normal((_N_PAIRS, target.dim))
     near = rng.standard_normal((_N_NEAR, target.dim))
-    return np.concatenate(
-        [
-            laplace.bijection.forward(np.concatenate([z, -z])),
-            target.initial + np.concatenate([near, -near]),
-        ]
-    )
+    far = laplace.bijection.forward(np.concatenate([z, -z]))
+    return np.concatenate([far, target.initial + np.concatenate([near, -near])])
 
 
 def _search(target, laplace, start):
