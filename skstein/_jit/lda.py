@@ -42,12 +42,8 @@ def documents(starts, words, counts):
     """Documents from the arrays of a CSR matrix without duplicates."""
     copies = np.clip(np.ceil(counts), 0, _MOST_COPIES).astype(np.int64)
     first = np.concatenate([[0], np.cumsum(copies)])[starts]
-    return Documents(  # type: ignore[call-arg]
-        *(np.ascontiguousarray(a, dtype=np.int64) for a in (starts, words)),
-        np.array(counts, dtype=np.float64),
-        copies,
-        np.ascontiguousarray(first, dtype=np.int64),
-    )
+    starts, words = (np.ascontiguousarray(a, dtype=np.int64) for a in (starts, words))
+    return Documents(starts, words, np.array(counts, dtype=np.float64), copies, first)
 
 
 def assign(docs, phi, alpha, n_burn, n_kept, seeds):
