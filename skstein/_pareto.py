@@ -11,8 +11,6 @@ distribution", Technometrics 51(3).
 import numpy as np
 from scipy.special import logsumexp
 
-_TINY = np.finfo(np.float64).tiny
-
 
 def pareto_smoothed(log_ratios):
     """Importance weights whose tail is smoothed, and the shape of the tail.
@@ -57,7 +55,7 @@ def _fit_pareto(x):
     """
     size = x.shape[1]
     n_grid = 30 + int(np.sqrt(size))
-    quartile = np.maximum(x[:, int(size / 4.0 + 0.5) - 1], _TINY)
+    quartile = np.maximum(x[:, int(size / 4.0 + 0.5) - 1], np.finfo(float).tiny)
     grid = 1.0 - np.sqrt(n_grid / (np.arange(n_grid) + 0.5))
     b = grid / (3.0 * quartile[:, None]) + 1.0 / x[:, -1:]
     k = np.mean(np.log1p(-b[:, :, None] * x[:, None]), axis=2)

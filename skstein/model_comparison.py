@@ -35,7 +35,6 @@ __all__ = ["LeaveOneOut", "compare", "loo"]
 
 _FEWEST_DRAWS = 25  # a fifth of them is the shortest tail to which a shape is fitted
 _ENOUGH_DRAWS = 1000  # with so many, a bad shape is due to the row
-_TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(eq=False)
@@ -280,7 +279,7 @@ def _stacking_weights(scores, counts):
     counts = counts / counts.sum()
 
     def loss(weights):
-        mixture = np.maximum(density @ weights, _TINY)
+        mixture = np.maximum(density @ weights, np.finfo(float).tiny)
         return -(counts @ np.log(mixture)), -(counts / mixture) @ density
 
     k = scores.shape[1]
