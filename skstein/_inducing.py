@@ -189,9 +189,8 @@ class InducingPosterior:
         """Covariance of f between the rows of X, shape (n, n)."""
         a = self.projected(split, X)
         covariance = split.signal(X) - a.T @ a
-        prior = split.signal.diag(X)
-        diagonal = np.diag_indices(len(X))
-        covariance[diagonal] = np.maximum(covariance[diagonal], _EPS * prior + _TINY)
+        diagonal, least = np.diag_indices(len(X)), _EPS * split.signal.diag(X) + _TINY
+        covariance[diagonal] = np.maximum(covariance[diagonal], least)
         b = self._informed(a)
         return covariance + b.T @ b
 

@@ -530,8 +530,7 @@ def _size(halves):
 
 
 def _size_of_quantile(draws, quantile):
-    below = np.where(np.isnan(quantile), np.nan, draws <= quantile)
-    return _size(_halves(below))
+    return _size(_halves(np.where(np.isnan(quantile), np.nan, draws <= quantile)))
 
 
 def _for_each(q, function):

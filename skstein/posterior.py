@@ -356,9 +356,8 @@ class ParticlePosterior:
         levels = check_fractions(quantiles, "quantiles")
         mean = self.mean()
         table = {"mean": mean, "std": self.std()}
-        table |= {
-            f"{100 * q:g}%": row for q, row in zip(levels, self.quantile(levels), strict=True)
-        }
+        percents = [f"{100 * q:g}%" for q in levels]
+        table |= dict(zip(percents, self.quantile(levels), strict=True))
         if hdi is not None:
             mass = check_fraction(hdi, "hdi")
             low, high = narrowest_interval(self.particles, self.weights, mass)

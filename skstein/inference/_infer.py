@@ -165,8 +165,7 @@ def approximate(target, engine, rng, map, progress, init=None):
     if init is not None:
         init = _checked_particles(init, target.dim)
     # If an engine strays into overflow its steps are rejected; the rest is refused below.
-    overflow_allowed = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    with one_thread(), overflow_allowed, progress:
+    with one_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"), progress:
         held_out = None
         if engine.early_stopping:
             state = None if previous is None else previous.state
@@ -277,9 +276,8 @@ def run_update(posterior, target, engine: Engine, *, n_jobs) -> ParticlePosterio
         raise ValueError("a target without n_rows has no rows to learn from.")
     with one_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         coordinates = posterior.state.bijection
-        working = Transformed(target, coordinates)
         with make_map(n_jobs) as map:
-            updated = engine.update(working, posterior.state, map=map)
+            updated = engine.update(Transformed(target, coordinates), posterior.state, map=map)
         updated = _bring_back(updated, coordinates, target.names)
         updated.whitening = coordinates
     if not updated.converged:

@@ -121,9 +121,7 @@ class AdaptivePMFVB(Engine):
         # Copies of a network part by their noise.
         theta = target.sample_initial(rng, m) if init is None else np.resize(init, (m, target.dim))
         batch = n if self.batch_size is None else min(self.batch_size, n)
-        step = self.step_size
-        if step == "auto":
-            step = min(0.02, 0.4 * batch / n)
+        step = min(0.02, 0.4 * batch / n) if self.step_size == "auto" else self.step_size
         scale, first, second = np.ones((m, p)), np.zeros(p), np.zeros(p)
         size = max(1, round(self.block_fraction * p))
         limit = _LARGEST * np.sqrt(size)
@@ -136,8 +134,7 @@ class AdaptivePMFVB(Engine):
         def make_posterior():
             # Before the first snapshot without draws, which would change what follows.
             particles = np.concatenate(pool) if pool else theta.copy()
-            history = rounds.history.arrays()
-            return ParticlePosterior(particles, history=history, n_iter=iteration)
+            return ParticlePosterior(particles, history=rounds.history.arrays(), n_iter=iteration)
 
         rounds = Rounds(self.n_iterations, make_posterior, callback)
         for iteration in range(1, self.n_iterations + 1):

@@ -209,8 +209,7 @@ class Trained(Engine):
             scales = np.append(scale, np.full(target.n_noise, of_noise))
             posterior.whitening = Affine.diagonal(np.zeros(target.dim), scales)
             affordable = len(posterior) <= _AFFORDED * len(start.state) * start.n_iter
-            part = rng.spawn(1)[0]
-            steepness = _noted_steepness(posterior, target, affordable, part)
+            steepness = _noted_steepness(posterior, target, affordable, rng.spawn(1)[0])
             if leaves and not steepness <= _STEEP:  # or not a number
                 warn(
                     "the networks have left the posterior: mean squared scores are more than "

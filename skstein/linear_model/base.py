@@ -243,8 +243,7 @@ class BayesianLinearModel(BayesianEstimator):
         else:
             to_original = self._reporting(scaling, target.dim)
         if isinstance(prior, priors.MultivariateNormal):
-            classes = getattr(self, "classes_", None)
-            target = under_joint_prior(target, prior, to_original, classes)
+            target = under_joint_prior(target, prior, to_original, getattr(self, "classes_", None))
         signs = self._signs(target, scaling)
         if signs.any():
             if scaling.half_scale is None:

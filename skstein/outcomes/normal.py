@@ -37,8 +37,7 @@ class Normal(LocationScale):
     extra: tuple[str, ...] = ("log_sigma2",)
 
     def __init__(self, noise_prior=None):
-        self.noise_prior = HalfStudentT() if noise_prior is None else noise_prior
-        self.extra_prior = self.noise_prior
+        self.noise_prior = self.extra_prior = HalfStudentT() if noise_prior is None else noise_prior
 
     def log_density(self, eta, y):
         mean, log_variance = eta

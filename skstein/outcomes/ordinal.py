@@ -338,6 +338,5 @@ class Ordinal(ClassOutcome):
         ends = self._cuts(eta)[0] - eta[0]
         tail, above = self.link.tail(ends), ends > 0.0
         proba = np.abs(tail[1:] - tail[:-1])
-        apart = above[1:] != above[:-1]
-        np.copyto(proba, 1.0 - tail[1:] - tail[:-1], where=apart)
+        np.copyto(proba, 1.0 - tail[1:] - tail[:-1], where=above[1:] != above[:-1])
         return proba[self._rank]

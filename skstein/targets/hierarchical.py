@@ -182,8 +182,7 @@ class HierarchicalTarget(Target):
         return HierarchicalTarget(self.regression.take(rows))
 
     def sample_prior(self, rng, m):
-        rate = np.full(len(self._sizes), self._rate)
-        log_v = LogInverseGamma(self._shape, rate).sample(rng, m)
+        log_v = LogInverseGamma(self._shape, np.full(len(self._sizes), self._rate)).sample(rng, m)
         inner = self.regression.sample_prior(rng, m)
         noise = rng.standard_normal((m, len(self._coef)))
         inner[:, self._coef] = self._loc + np.exp(0.5 * log_v[:, self._groups]) * noise

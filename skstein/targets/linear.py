@@ -192,7 +192,6 @@ class LinearTarget(RegressionTarget):
         -------
         NoiseMap
         """
-        scale = surrogate._prior_precision_diagonal(np.ones(self.dim)) ** -0.5
         return NoiseMap(
             self.outcome.extra_prior.log_density,
             self._total_weight,
@@ -201,7 +200,7 @@ class LinearTarget(RegressionTarget):
             self._moment,
             self._center,
             surrogate.prior_location[: self._n_coef],
-            scale,
+            surrogate._prior_precision_diagonal(np.ones(self.dim)) ** -0.5,
             self.initial[-1],
         )
 

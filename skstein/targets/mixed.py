@@ -253,9 +253,8 @@ class MixedTarget(SummedTarget):
         before = np.arange(self._effects[0][0, 0], self._effects[-1][0, 0])
         own = np.arange(self._n_coords if self._noise is None else n_coef)
         given = np.append(own, before)
-        slope = self._rows._sum(inner[None], None, False, True)[1][0]
         score = np.zeros(self.dim)
-        score[self._order] = slope
+        score[self._order] = self._rows._sum(inner[None], None, False, True)[1][0]
         information, across = self._information(inner, precision, given)
         where = self._effects[-1]
         main = EffectBlock(where, self._sds[-1], _not_negative(information[-1]))

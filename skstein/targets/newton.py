@@ -313,9 +313,8 @@ def gaussian_surrogate(target, near=None):
 
 def gaussian_bijection(mode, hessian):
     """The affine map from standard normal coordinates to N(mode, hessian^-1)."""
-    dim = len(mode)
     try:
-        if hessian.ndim == 2 and np.count_nonzero(hessian) > dim:
+        if hessian.ndim == 2 and np.count_nonzero(hessian) > len(mode):
             return Affine(mode, _scale_tril(hessian))
         curvature = hessian.diagonal() if hessian.ndim == 2 else hessian
         if not (curvature > 0).all():

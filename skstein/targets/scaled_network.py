@@ -47,8 +47,7 @@ class ScaledNetwork(InnerTarget):
         return theta[:, : self.dim] / self.scale
 
     def _added(self, z):
-        weights = self.scale * z
-        given = -0.5 * np.square(weights) @ self.precision
+        given = -0.5 * np.square(self.scale * z) @ self.precision
         return given - self.target.log_prior(self.forward(z))
 
     def _pulled(self, z, score):
