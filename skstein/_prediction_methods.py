@@ -350,6 +350,9 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
     def _uncertainty(self, X):
         return self._over_nodes(X, lambda heads, w: self._outcome.uncertainty(heads, w)).T
 
+    def _proba_std(self, X):
+        return self._over_nodes(X, self._outcome.std)
+
     def _over_nodes(self, X, integral):
         """Concatenate ``integral(heads, weights)`` over blocks of the rows of X."""
         return without_overflow(

@@ -83,7 +83,7 @@ class Predictive:
             where `mean` is.
         """
         if self.outcome.has_classes:
-            return self.estimator._over_nodes(self.X, self.outcome.std)
+            return self.estimator._proba_std(self.X)
         return self.estimator.predict(self.X, return_std=True)[1]
 
     def quantiles(self, q):

@@ -227,13 +227,20 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     @wraps(BayesianClassifierMixin.predict_quantiles)
     def predict_quantiles(self, X, q):
         check_is_fitted(self)
+        self._warn_if_narrow()
+        return super().predict_quantiles(X, q)
+
+    def _proba_std(self, X):
+        self._warn_if_narrow()
+        return super()._proba_std(X)
+
+    def _warn_if_narrow(self):
         if self._narrow:
             warn(
-                "these networks differ less than probabilities are uncertain, so that their "
-                'quantiles and intervals are far too narrow: fit with inference="mcmc".',
+                "these networks differ less than probabilities are uncertain, so that standard "
+                'deviations, quantiles and intervals are too narrow: fit with inference="mcmc".',
                 UserWarning,
             )
-        return super().predict_quantiles(X, q)
 
     @property
     def _outcome(self):
