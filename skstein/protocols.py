@@ -86,6 +86,8 @@ class WorkingTarget(Protocol):
         Number of data rows; None when there is no data.
     n_weightless : int
         Rows that were left out because they have no weight; a stream counts them as seen.
+    more_follow : bool
+        Whether these rows are of a stream, which may keep some of them.
     stochastic : bool
         Whether ``score`` is noisy: then engines draw ``batch_size`` rows for each score.
     batch_size : int or None
@@ -107,6 +109,7 @@ class WorkingTarget(Protocol):
     dim: int
     n_rows: int | None
     n_weightless: int
+    more_follow: bool
     stochastic: bool
     batch_size: int | None
     validation: Any

@@ -183,13 +183,14 @@ class Stream:
     def remember(self, memories):
         """Have the ``memories`` of the parts, which include them, in place of the rows held.
 
-        If they fit, or if the rows are many; what does not fit is used when it does.
+        If they fit, if the rows are many, or if no more follow; what does not fit is used when it
+        does.
         """
         parts, n_held = self.parts, sum(target.n_rows or np.inf for target in self.held)
         near = all(
             m and m.error(part.theta) < _CLOSE for m, part in zip(memories, parts, strict=True)
         )
-        if near or n_held > _MOST_HELD or self.held[-1].in_shards or None in memories:
+        if near or n_held > _MOST_HELD or not self.held[-1].more_follow or None in memories:
             for part, memory in zip(parts, memories, strict=True):
                 part.memory = memory
             self.held = ()

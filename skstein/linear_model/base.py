@@ -179,6 +179,7 @@ class BayesianLinearModel(BayesianEstimator):
             # What was read from X goes with the call: a target keeps what it needs of it.
             built = self._build_target(X, y, sample_weight, offset, stream, further, classes)
         target, to_original, scaling = built
+        target.more_follow = stream
         learn = self._update if further else self._infer
         return learn(target, to_original, X, y, sample_weight, offset, _scaling=scaling)
 

@@ -86,6 +86,8 @@ class Target:
         Whether a density costs no row, because a few sums over them tell all.
     n_weightless : int
         Rows that were left out because they have no weight; a stream counts them among those seen.
+    more_follow : bool
+        Whether these rows are of a stream, which may keep some of them.
     names : tuple of str
         A name for each coordinate.
     modes_unknown : bool
@@ -123,6 +125,7 @@ class Target:
     weights: Any = None
     sufficient: bool = False
     n_weightless: int = 0
+    more_follow: bool = True
     modes_unknown: bool = False
     stochastic: bool = False
     batch_size: int | None = None

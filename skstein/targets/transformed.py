@@ -30,7 +30,8 @@ class Transformed(Wrapper):
         super().__init__(target)
         self.bijection, self.start, self.whitened = bijection, start, bijection is not None
         self.stochastic, self.batch_size = target.stochastic, target.batch_size
-        self.n_weightless, self.modes_unknown = target.n_weightless, target.modes_unknown
+        self.n_weightless, self.more_follow = target.n_weightless, target.more_follow
+        self.modes_unknown = target.modes_unknown
         if self.validation is not None:
             self.validation = Transformed(self.validation, bijection)
 
