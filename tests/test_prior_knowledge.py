@@ -533,7 +533,7 @@ def test_a_horseshoe_where_it_cannot_be_is_refused(prior, params, message):
     model = BayesianLogisticRegression(quick, prior=prior).set_params(**params)
     with pytest.raises(ValueError, match=message):
         model.fit(X[:100], y[:100])
-    with pytest.raises(ValueError, match="global_scale in a stream"):
+    with pytest.raises(ValueError, match="a Horseshoe has tails that the particles of a stream"):
         stream = BayesianLogisticRegression("pmd", prior="horseshoe")
         stream.partial_fit(X[:100], y[:100], classes=[0, 1])
     with pytest.raises(ValueError, match="which networks need"):

@@ -14,7 +14,7 @@ stay where they are. At its end they are weighted by the posterior over the dens
 drawn from: what is left is the error of importance sampling.
 """
 
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import partial
 
@@ -30,14 +30,13 @@ from .base import in_chunks
 
 # Bayes' rule does not correct for the kernels, so that small changes between draws pay.
 _MIN_ESS = 0.9
-_MAX_ERROR = 0.25  # of the mean, in standard deviations, above which to complain
+_MAX_ERROR = 0.1  # of the mean, in standard deviations, above which to complain
 N_PARTS = 2
-_FAR = 4.0  # standard deviations in each coordinate, by which rows may move a posterior
 _MOST_DRAWS = 3  # of a normal for one chunk
 _EVEN = 0.5  # effective sample, of the particles, with which to leave it there
-_MOST_HELD = 10_000  # rows
-_TRUSTED = 0.1  # error of a memory, in nats
-_CLOSE = 0.05  # the same, below which rows need not be held
+_MOST_HELD, _MOST_CHUNKS = 10_000, 100  # rows, and calls for their log likelihood
+_CLOSE = 0.05  # error of a memory, in nats, below which rows need not be held
+_MAX_MISSED = 0.15  # the same, above which to complain
 
 
 @dataclass
@@ -100,6 +99,10 @@ class Stream:
         within = 0.5 * (spread_a + spread_b)
         return 0.5 * np.sqrt((a - b) @ np.linalg.lstsq(within, a - b)[0] / len(a))
 
+    def memory_error(self):
+        """Root mean square error of the log density remembered, over the particles, in nats."""
+        return max((p.memory.error(p.theta) for p in self.parts if p.memory), default=0.0)
+
     def posterior(self, **diagnostics):
         """The posterior of the rows so far."""
         return ParticlePosterior(
@@ -141,14 +144,18 @@ class Stream:
             advanced.append(self._advanced(part, map))
         self.parts, memories, pieces = zip(*advanced, strict=True)
         self.remember(memories)
-        error = self.mc_error()
         self.problems = []
         if MAX_PIECES in pieces:
             self.problems.append(f"the rows were not taken in after {MAX_PIECES} pieces")
-        if error > _MAX_ERROR:
+        if self.mc_error() > _MAX_ERROR:
             self.problems.append(
                 f"the mean is off by more than {_MAX_ERROR:g} standard deviations: raise "
                 "n_particles, give the rows in random order, or pass over them again (n_total)"
+            )
+        if self.memory_error() > _MAX_MISSED:
+            self.problems.append(
+                "what is kept of earlier rows does not fit where the posterior is now: give the "
+                "rows in random order, in larger chunks, or pass over them again (n_total)"
             )
 
     def _advanced(self, part, map):
@@ -162,17 +169,13 @@ class Stream:
             return log_prior(theta) + memory(theta) + log_likelihood(theta, self.held)
 
         new = partial(log_likelihood, held=self.held[-1:])
-        values, drawn, pieces = new(part.theta), None, 0
-        known = memory is not None and memory.error(part.theta) < _TRUSTED
-        if known:
-            drawn = _drawn(part, part.log_q + values, log_posterior, rng)
+        values, pieces = new(part.theta), 0
+        if memory is None:
+            return part, None, bayes_step(part, new, rng, values)
+        drawn = _drawn(part, part.log_q + values, log_posterior, rng)
         if drawn is None:
-            before = part.moments()
             pieces = bayes_step(part, new, rng, values)
-            if memory is None or (memory.tilt > 0.0 and _far(part.moments()[0], *before)):
-                return part, None, pieces  # nothing was fitted there
-            if known:
-                drawn = _drawn(part, log_posterior(part.theta), log_posterior, rng)
+            drawn = _drawn(part, log_posterior(part.theta), log_posterior, rng)
         if drawn is None:
             values = log_likelihood(part.theta, self.held)
         else:
@@ -190,10 +193,13 @@ class Stream:
         near = all(
             m and m.error(part.theta) < _CLOSE for m, part in zip(memories, parts, strict=True)
         )
-        if near or n_held > _MOST_HELD or not self.held[-1].more_follow or None in memories:
+        full = n_held > _MOST_HELD or len(self.held) > _MOST_CHUNKS
+        if near or full or not self.held[-1].more_follow or None in memories:
             for part, memory in zip(parts, memories, strict=True):
                 part.memory = memory
             self.held = ()
+        else:  # the caller may fill its arrays anew
+            self.held = (*self.held[:-1], deepcopy(self.held[-1]))
 
     def assimilate_again(self, log_likelihood, log_prior, n_particles, last):
         """Weight particles with rows that were seen before; they count at the end of the pass.
@@ -241,24 +247,17 @@ class Stream:
         self.history = {key: np.append(before[key], value) for key, value in numbers.items()}
 
 
-def _far(new, mean, covariance):
-    """Whether a posterior has moved by more than `_FAR` on average."""
-    shift = new - mean
-    return not shift @ np.linalg.lstsq(covariance, shift)[0] < _FAR**2 * len(mean)
-
-
 def _drawn(part, values, log_posterior, rng):
     """Particles drawn from the normal nearest to the posterior and weighted, or None.
 
     ``values`` are those of ``log_posterior`` at the particles of ``part``. None where the weights
-    are uneven, or the normal is far from what was known.
+    are uneven.
     """
-    before = part.moments()
     weights = np.exp(log_softmax(part.log_weights + values - part.log_q))
     for _ in range(_MOST_DRAWS):
         fit = Memory.of(part.theta, values, weights)
         normal = fit and fit.gaussian()
-        if not normal or _far(normal[0], *before):
+        if not normal:
             return None
         part = copy(part)
         part.replace(partial(_normal_draws, *normal), part.n_particles, rng)

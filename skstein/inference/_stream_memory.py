@@ -5,7 +5,8 @@ add up. The density of all rows so far is then known anywhere: particles are dra
 nearest to it and weighted towards it, and no draw inherits the errors of another. If the log
 likelihood is not a quadratic over the particles, as that of the first few rows, the residuals say
 so, and the rows are held. As rows come in, the posterior becomes narrow within the particles that
-a quadratic was fitted to, and what is left of the residuals is a slope, of less and less weight.
+a quadratic was fitted to, and what is left of the residuals is a slope, of less and less weight;
+if it drifts out of them, what was missed grows with the square of the distance.
 """
 
 from dataclasses import dataclass
@@ -26,19 +27,22 @@ class Memory:
     value : float
     slope : ndarray of shape (dim,)
     curvature : ndarray of shape (dim, dim)
-    tilt : float
-        Sum of the fits' residuals, each over the scale of the particles that it was fitted to.
+    missed_value, missed_slope, missed_curvature : float, ndarray, ndarray
+        The same of the slope that is left of the fits' residuals: of each over the scale of its
+        particles, and more as far from them as a cubic would have it.
     """
 
     value: float
     slope: np.ndarray
     curvature: np.ndarray
-    tilt: float
+    missed_value: float
+    missed_slope: np.ndarray
+    missed_curvature: np.ndarray
 
     @classmethod
     def nothing(cls, dim):
         """Of no rows, in ``dim`` coordinates."""
-        return cls(0.0, np.zeros(dim), np.zeros((dim, dim)), 0.0)
+        return cls(*(0.0, np.zeros(dim), np.zeros((dim, dim))) * 2)
 
     @classmethod
     def of(cls, theta, values, weights):
@@ -75,8 +79,10 @@ class Memory:
         curvature = -white.T @ (square + square.T) @ white
         slope = coef[1 : 1 + dim] @ white
         value = top + coef[0] - slope @ center - 0.5 * center @ curvature @ center
-        scale = np.exp(np.log(factor.diagonal()).mean())
-        return cls(value, slope + curvature @ center, curvature, error / scale)
+        tilt = error / np.exp(np.log(factor.diagonal()).mean())
+        pull = 2.0 / np.sqrt(dim) * tilt * white.T @ white
+        missed = tilt + 0.5 * center @ pull @ center, -pull @ center, -pull
+        return cls(value, slope + curvature @ center, curvature, *missed)
 
     def and_of(self, *known):
         """The sum with `of` what is known; None where that is None."""
@@ -85,13 +91,13 @@ class Memory:
 
     def __call__(self, theta):
         """The log likelihood remembered at each row of ``theta``, shape (m,)."""
-        pulled = 0.5 * theta @ self.curvature
-        return self.value + theta @ self.slope - np.einsum("ij,ij->i", theta, pulled)
+        return _quadratic(theta, self.value, self.slope, self.curvature)
 
     def error(self, theta):
         """Root mean square of what was missed, over particles of shape (m, dim), in nats."""
-        spread = np.linalg.slogdet(np.cov(theta.T).reshape(2 * theta.shape[1:]))[1]
-        return self.tilt * np.exp(0.5 * spread / theta.shape[1])
+        mean, dim = theta.mean(axis=0, keepdims=True), theta.shape[1]
+        slope = _quadratic(mean, self.missed_value, self.missed_slope, self.missed_curvature)[0]
+        return slope * np.exp(0.5 * np.linalg.slogdet(np.cov(theta.T).reshape(dim, dim))[1] / dim)
 
     def gaussian(self):
         """Mean (dim,) and covariance factor (dim, dim) of the normal density with this logarithm.
@@ -103,3 +109,7 @@ class Memory:
             return covariance @ self.slope, cholesky(covariance, lower=True)
         except LinAlgError:
             return None
+
+
+def _quadratic(theta, value, slope, curvature):
+    return value + theta @ slope - 0.5 * np.einsum("ij,ij->i", theta @ curvature, theta)

@@ -335,7 +335,8 @@ class PMD(ParticleEngine):
                     'kernel="grouped"'
                 )
         stream.count(n_rows)
-        return stream.posterior(mc_error=stream.mc_error())
+        errors = {"mc_error": stream.mc_error(), "memory_error": stream.memory_error()}
+        return stream.posterior(**errors)
 
     def _require_enough(self, dim, n_parts=1):
         if self.n_particles // n_parts <= dim + 1:

@@ -44,9 +44,11 @@ _FIRST_ROWS = 10
 
 def takes_more_rows(estimator):
     """Whether the engine can update a posterior, and so whether there is a `partial_fit`."""
-    with suppress(TypeError, ValueError):  # of what is not an engine, which `fit` refuses
-        if resolve_engine(estimator.inference).update is not None:
-            return True
+    engine = estimator.inference
+    with suppress(ValueError):  # of an unknown name, which `fit` refuses
+        engine = resolve_engine(engine) if isinstance(engine, str) else engine
+    if getattr(engine, "update", None) is not None and not isinstance(engine, str | type):
+        return True
     raise AttributeError(
         f"partial_fit of {type(estimator).__name__} needs an engine that takes more rows, "
         f'such as inference="pmd"; got inference={estimator.inference!r}.'
@@ -364,10 +366,10 @@ class BayesianLinearModel(BayesianEstimator):
 
     def _resolved_prior(self, stream=False):
         prior = self._named_parameters["prior"](self.prior)
-        if stream and prior.needs_n_rows:
+        if stream and not prior.streams:
             raise ValueError(
-                f"a {type(prior).__name__} needs its global_scale in a stream, whose number of "
-                "rows is not known."
+                f"a {type(prior).__name__} has tails that the particles of a stream do not follow: "
+                'use prior="hierarchical-normal" in partial_fit, or fit all rows at once.'
             )
         return prior
 

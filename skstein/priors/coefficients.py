@@ -27,8 +27,8 @@ class Prior(BaseEstimator):
         Of the normals that the prior is a mixture of: "given" by ``scale``; gamma distributed, for
         "each" coefficient its own, so that the prior is a Student t with ``df`` and ``scale``; or
         one of ``shape`` and ``rate``, "shared" by all. None where they have no closed form.
-    needs_n_rows : bool
-        Whether it depends on the number of rows, which a stream does not know.
+    streams : bool
+        Whether rows may come in chunks: particles of a stream do not follow a horseshoe's tails.
     blockwise : bool
         Whether it is a density of a block of coefficients alone. `MultivariateNormal` is of all
         coordinates of a model, and `Horseshoe` adds some: an estimator finds coordinates for them.
@@ -38,7 +38,7 @@ class Prior(BaseEstimator):
     precisions: str | None = None
     loc: Any = 0.0
     blockwise: bool = True
-    needs_n_rows: bool = False
+    streams: bool = True
 
     def location(self, p):
         """``loc`` of each of ``p`` coefficients, shape (p,)."""

@@ -27,7 +27,7 @@ class Horseshoe(Prior):
     slab_df : float, default=4.0
         Degrees of freedom of large coefficients, which have a Student t distribution.
     global_scale : float, default=None
-        The scale of ``tau`` itself, in place of ``n_relevant``; streams need it. In linear
+        The scale of ``tau`` itself, in place of ``n_relevant``. In linear
         regression it is relative to the standard deviation of the noise.
 
     References
@@ -48,7 +48,7 @@ class Horseshoe(Prior):
     True
     """
 
-    blockwise = False
+    blockwise = streams = False
     _parameter_constraints = {
         "n_relevant": [*POSITIVE, None],
         "slab_scale": EXTREME,
@@ -61,11 +61,6 @@ class Horseshoe(Prior):
         self.slab_scale = slab_scale
         self.slab_df = slab_df
         self.global_scale = global_scale
-
-    @property
-    def needs_n_rows(self):
-        """Whether ``n_relevant`` sets the scale of ``tau``."""
-        return self.global_scale is None
 
     def odds(self, p):
         """The expected number of relevant coefficients over that of the others.

@@ -87,7 +87,7 @@ class Target:
     n_weightless : int
         Rows that were left out because they have no weight; a stream counts them among those seen.
     more_follow : bool
-        Whether these rows are of a stream, which may keep some of them.
+        Whether these rows are of a stream, which may keep up to 10,000 of them for a while.
     names : tuple of str
         A name for each coordinate.
     modes_unknown : bool
@@ -125,7 +125,7 @@ class Target:
     weights: Any = None
     sufficient: bool = False
     n_weightless: int = 0
-    more_follow: bool = True
+    more_follow: bool = False
     modes_unknown: bool = False
     stochastic: bool = False
     batch_size: int | None = None
