@@ -23,12 +23,19 @@ def pytest_addoption(parser):
     )
 
 
-def pytest_collection_modifyitems(config, items):
-    """One worker runs what trains networks: the other one need not compile their routines too."""
-    if config.pluginmanager.has_plugin("xdist"):
-        for item in items:
-            if "MLP" in item.nodeid or "network" in item.nodeid:
-                item.add_marker(pytest.mark.xdist_group("networks"))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """One worker runs what trains networks: the other one need not compile their routines too.
+
+    This does not need the groups of xdist 3.8, which pytest 9.2 ignores.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "networks" if "MLP" in nodeid or "network" in nodeid else nodeid
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture
