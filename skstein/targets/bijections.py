@@ -17,9 +17,12 @@ def _solved(points, tril, trans="N"):
     return solve_triangular(tril, points.T, lower=True, trans=trans, check_finite=False).T
 
 
-def _times(points, matrix):
-    """Each row of ``points`` times ``matrix``, dense or sparse."""
-    return points @ matrix if isinstance(matrix, np.ndarray) else (matrix.T @ points.T).T
+def _through(matrix, points, transposed=False):
+    """``matrix`` times each row of ``points``; a sparse one with a number per row is diagonal."""
+    if not isinstance(matrix, np.ndarray) and matrix.nnz == len(matrix.indptr) - 1:
+        return np.multiply(matrix.data[:, None], points.T, order="C").T + 0.0  # never -0.0
+    matrix = matrix.T if transposed else matrix
+    return points @ matrix.T if isinstance(matrix, np.ndarray) else (matrix @ points.T).T
 
 
 def replaced(values, where, part):
@@ -86,13 +89,11 @@ class Affine:
         return cls(offset, matrix, inverse)
 
     def forward(self, z):
-        return self.offset + _times(z, self.matrix.T)
+        return self.offset + _through(self.matrix, z)
 
     def inverse(self, theta):
-        delta = theta - self.offset
-        if self.inverse_matrix is not None:
-            return _times(delta, self.inverse_matrix.T)
-        return _solved(delta, self.matrix)
+        delta, inverse = theta - self.offset, self.inverse_matrix
+        return _solved(delta, self.matrix) if inverse is None else _through(inverse, delta)
 
     def log_det(self, z):
         """Log absolute determinant of the Jacobian of ``forward``, shape (m,)."""
@@ -100,18 +101,17 @@ class Affine:
 
     def pull_score(self, z, score):
         """Score in ``z`` of the density whose score at ``forward(z)`` is ``score``."""
-        return _times(score, self.matrix)
+        return _through(self.matrix, score, transposed=True)
 
     def push_score(self, z, score):
         """Score at ``forward(z)`` of the density whose score in ``z`` is ``score``."""
         if self.inverse_matrix is not None:
-            return _times(score, self.inverse_matrix)
+            return _through(self.inverse_matrix, score, transposed=True)
         return _solved(score, self.matrix, "T")
 
     def pull_hessian(self, z, score, hessian):
         """Negative Hessian in ``z`` (d,), from the score and negative Hessian at ``forward(z)``."""
-        half = _times(np.asarray(hessian), self.matrix)
-        return _times(half.T, self.matrix).T
+        return _through(self.matrix, _through(self.matrix, np.asarray(hessian), True).T, True).T
 
 
 class Placed:
