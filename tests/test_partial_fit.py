@@ -158,7 +158,7 @@ def test_an_engine_with_wrong_parameters_is_named_by_partial_fit():
         BayesianLinearRegression(PMD(n_particles=-5)).partial_fit(X, y)
 
 
-@every_case
+@short_case
 @quiet
 def test_the_first_rows_standardise_the_stream(case, rng):
     """The same particles as of rows that a scaler fitted to the first ones has transformed."""
@@ -174,7 +174,7 @@ def test_the_first_rows_standardise_the_stream(case, rng):
     assert_allclose(streamed.intercept_, intercept, rtol=1e-6)
 
 
-@every_case
+@short_case
 @quiet
 def test_the_first_call_is_a_fit(case, rng):
     X, y = data(case, 300, rng)
@@ -233,7 +233,7 @@ def test_weights_equal_repetition_in_a_stream(case, rng):
     assert_allclose(weighted.coef_std_, repeated.coef_std_, rtol=1e-7)
 
 
-@every_case
+@short_case
 @quiet
 def test_rows_without_weight_are_seen_and_say_nothing(case, rng):
     """The same as without them; with `n_total`, passes end where the rows do."""
@@ -271,7 +271,7 @@ def test_a_chunk_without_weight_is_nothing_but_not_the_first_one(case, rng):
     assert not np.array_equal(model.posterior_.particles, before)
 
 
-@every_case
+@short_case
 @quiet
 def test_sparse_chunks_are_dense_ones(case, rng):
     X, y = data(case, 400, rng)

@@ -99,6 +99,7 @@ def test_integer_weights_equal_repetition(problem, engine, rng):
     weights[:3] = [0, 1, 3]
     order = rng.permutation(weights.sum())
     rows = np.repeat(np.arange(len(y)), weights)[order]
+    engine = chosen(problem, engine)
     weighted = make(problem, engine).fit(X, y, sample_weight=weights)
     assert_same_fit(weighted, make(problem, engine).fit(X[rows], y[rows]), X, rtol=1e-7)
 
@@ -107,6 +108,7 @@ def test_integer_weights_equal_repetition(problem, engine, rng):
 def test_weight_zero_equals_removal(problem, engine):
     X, y = data(problem)
     kept = np.arange(len(y)) % 4 != 0
+    engine = chosen(problem, engine)
     removed = make(problem, engine).fit(X[kept], y[kept])
     # What is removed must not matter, however outlying.
     X_outlying = np.where(kept[:, None], X, 1e6)
@@ -122,6 +124,7 @@ def test_class_weights_equal_repetition(problem, engine, rng):
     classes = np.unique(y)
     class_weight = dict(zip(classes.tolist(), [3, 1, 2], strict=False))
     rows = np.repeat(np.arange(len(y)), [class_weight[label] for label in y])
+    engine = chosen(problem, engine)
     by_class = make(problem, engine, class_weight=class_weight).fit(X, y)
     assert_same_fit(by_class, make(problem, engine).fit(X[rows], y[rows]), X, rtol=1e-7)
 
@@ -135,10 +138,9 @@ def test_class_weights_equal_repetition(problem, engine, rng):
 @every_case
 def test_a_seed_fixes_every_bit_whatever_n_jobs(problem, engine):
     X, y = data(problem)
-    first, second, jobs = (make(problem, engine, n_jobs=n).fit(X, y) for n in (None, 1, 2))
-    for other in (second, jobs):
-        for a, b in zip(posterior_arrays(first), posterior_arrays(other), strict=True):
-            assert_array_equal(a, b)
+    one, two = (make(problem, engine, n_jobs=n).fit(X, y) for n in (None, 2))
+    for a, b in zip(posterior_arrays(one), posterior_arrays(two), strict=True):
+        assert_array_equal(a, b)
 
 
 @every_case
