@@ -35,21 +35,23 @@ def find_groups(theta, weights, sample):
     scale = np.sqrt(weights @ centred**2)
     scaled = centred / np.where(scale > 0, scale, 1.0)
     points = scaled[sample]
-    best, labels, parts = np.inf, np.zeros(len(theta), dtype=int), [points]
-    for k in range(1, _MAX_GROUPS + 1):
-        if k > 1:
-            parts = _cut_one(parts, least)
-        if parts is None:
+    labels, parts, n = np.zeros(len(theta), dtype=int), [points], len(points)
+    covariance = np.atleast_2d(np.cov(points.T, bias=True)) + _REGULARISATION * np.eye(dim)
+    best = n * (np.linalg.slogdet(2.0 * np.pi * covariance)[1] + dim)  # BIC of one component
+    best -= n * np.linalg.inv(covariance / _REGULARISATION).trace()
+    best += 0.5 * dim * (dim + 3) * np.log(n)
+    for k in range(2, _MAX_GROUPS + 1):
+        if (parts := _cut_one(parts, least)) is None:
             break
         mixture = _mixture_of(parts)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            bic = mixture.fit(points).bic(points)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            if (bic := mixture.fit(points).bic(points)) >= best:
+                break
         found = mixture.predict(scaled)
         parts = [points[found[sample] == j] for j in range(k)]
         mass, squares = (np.bincount(found, w, k) for w in (weights, weights**2))
         effective = np.divide(mass**2, squares, out=np.zeros(k), where=squares > 0)
-        if bic >= best or min(effective.min(), *map(len, parts)) < least:
+        if min(effective.min(), *map(len, parts)) < least:
             break
         best, labels = bic, found
     return labels
@@ -61,12 +63,11 @@ def _mixture_of(parts):
 
     ridge = _REGULARISATION * np.eye(parts[0].shape[1])
     covariances = [np.atleast_2d(np.cov(part.T, bias=True)) + ridge for part in parts]
-    sizes = np.array([len(part) for part in parts])
     return GaussianMixture(
         len(parts),
         tol=1e-2,
         reg_covar=_REGULARISATION,
-        weights_init=sizes / sizes.sum(),
+        weights_init=np.array([len(part) for part in parts]) / sum(map(len, parts)),
         means_init=np.array([part.mean(axis=0) for part in parts]),
         precisions_init=np.linalg.inv(covariances),
         init_params="random_from_data",
@@ -78,8 +79,7 @@ def _cut_one(parts, least):
     """The parts with one of them cut in two; None where all are too small."""
     cuts = [_best_cut(part, least) for part in parts]
     j = int(np.argmax([share for share, _ in cuts]))
-    right = cuts[j][1]
-    if right is None:
+    if (right := cuts[j][1]) is None:
         return None
     return [*parts[:j], *parts[j + 1 :], parts[j][~right], parts[j][right]]
 
