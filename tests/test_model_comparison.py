@@ -100,18 +100,18 @@ def test_weights_of_particles_are_part_of_the_ratios(regression, rng):
 
 
 def test_scores_are_those_of_refits():
-    """Against thirty fits, each without a row; both have some error."""
+    """Against fits, each without one of every other row; both have some error."""
     X, y = load_diabetes(return_X_y=True)
     # A stationary scale, so that leaving a row out changes no prior.
     X, y = StandardScaler().fit_transform(X[:30, [2, 8]]), (y[:30] - y[:30].mean()) / y[:30].std()
     model = BayesianLinearRegression("pmfvb", standardize=False, random_state=0)
-    expected = []
-    for i in range(30):
+    expected, left_out = [], range(0, 30, 2)
+    for i in left_out:
         rest = np.arange(30) != i
         expected.append(model.fit(X[rest], y[rest]).log_predictive(X[[i]], y[[i]])[0])
-    found = loo(model.fit(X, y), X, y)
-    assert abs(found.elpd - sum(expected)) < 0.3
-    assert np.abs(found.pointwise - expected).max() < 0.1
+    found = loo(model.fit(X, y), X, y).pointwise[left_out]
+    assert abs(found.sum() - sum(expected)) < 0.15
+    assert np.abs(found - expected).max() < 0.1
 
 
 @pytest.mark.parametrize("weights", ["of rows", "of classes"])
@@ -218,7 +218,7 @@ def test_networks_as_they_were_trained_are_refused(options, rng):
     """Importance weights cannot undo what training has learnt of the row that is left out."""
     X = rng.normal(size=(60, 2))
     y = X[:, 0] + rng.normal(size=60)
-    reg = BayesianMLPRegressor((4,), n_networks=30, max_iter=30, random_state=0, **options)
+    reg = BayesianMLPRegressor((4,), n_networks=2, max_iter=30, random_state=0, **options)
     with pytest.raises(TypeError, match="training on all rows has left them: use cross_val_score"):
         loo(reg.fit(X, y), X, y)
 

@@ -185,7 +185,7 @@ def test_a_topic_model_and_a_union_name_their_output():
     from skstein import LatentDirichletAllocation
 
     counts = np.random.default_rng(0).poisson(2.0, size=(20, 6))
-    model = LatentDirichletAllocation(2, random_state=0).set_output(transform="pandas")
+    model = LatentDirichletAllocation(2, max_iter=2, random_state=0).set_output(transform="pandas")
     table = model.fit_transform(counts)
     assert list(table.columns) == ["latentdirichletallocation0", "latentdirichletallocation1"]
     union = FeatureUnion([("topics", clone(model)), ("all", FunctionTransformer())])

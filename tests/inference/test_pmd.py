@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from functools import cache
 
 import numpy as np
 import pytest
@@ -490,11 +491,16 @@ def around_the_mode(target):
     return multivariate_normal(frame.mode, 1.5 * matrix @ matrix.T)
 
 
+@cache
+def with_many_particles(seed):
+    target = logistic(np.random.default_rng(seed), n=100)
+    return target, infer(target, PMD(4000), random_state=seed)
+
+
 @pytest.mark.parametrize("init", ["prior", "laplace", "student-t", "own"])
-def test_every_start_and_strategy_finds_the_posterior(init, rng, seed):
+def test_every_start_and_strategy_finds_the_posterior(init, seed):
     """Against many particles of the default, each within five standard errors of 1000 draws."""
-    target = logistic(rng, n=100)
-    expected = infer(target, PMD(4000), random_state=seed)
+    target, expected = with_many_particles(seed)
     start = around_the_mode(target) if init == "own" else init
     # Few of the prior's draws carry weight, which another test is about.
     strategies = ["auto", "kde", "hybrid"] + ["particles"] * (init != "prior")
