@@ -530,9 +530,9 @@ def test_a_batch_of_more_rows_than_there_are_is_all_of_them(Estimator, engine, r
     assert refused_or_sound(Estimator(engine), X, outcome_of(Estimator, y, codes)) is None
 
 
-@pytest.fixture(params=ESTIMATORS)
-def fitted(request, rng):
-    X, y, codes = data(rng)
+@pytest.fixture(params=ESTIMATORS, scope="module")
+def fitted(request):
+    X, y, codes = data(np.random.default_rng(request.config.getoption("seed")))
     model = request.param(ENGINES["laplace"], random_state=0)
     X = pd.DataFrame(X, columns=list("abc"))
     assert refused_or_sound(model, X, outcome_of(request.param, y, codes)) is None
