@@ -957,7 +957,7 @@ def test_null_space_ends_with_a_stream(rng):
 def test_null_space_says_where_it_was_left_out(monkeypatch, rng):
     X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
     options = {"n_networks": 2, "max_iter": 20, "random_state": 0}
-    plane = BayesianMLPRegressor((4,), subspace="curve", **options)
+    plane = BayesianMLPRegressor((4,), inference="laplace", subspace="curve", **options)
     assert plane.fit(X, y).null_space_ == 0.0
     monkeypatch.setattr(null_space, "_MOST_PRODUCTS", 10)
     assert BayesianMLPRegressor((4,), **options).fit(X, y).null_space_ == 0.0
