@@ -30,7 +30,8 @@ def find_groups(theta, weights, sample):
     ndarray of int, shape (m,)
         From 0; a group has an effective sample of more than ``2 dim`` particles.
     """
-    least = 2 * theta.shape[1] + 1  # a group must be able to carry a covariance of its own
+    dim = theta.shape[1]
+    least = 2 * dim + 1  # a group must be able to carry a covariance of its own
     centred = theta - weights @ theta
     scale = np.sqrt(weights @ centred**2)
     scaled = centred / np.where(scale > 0, scale, 1.0)
