@@ -36,7 +36,7 @@ _MOST_DRAWS = 3  # of a normal for one chunk
 _EVEN = 0.5  # effective sample, of the particles, with which to leave it there
 _MOST_HELD, _MOST_CHUNKS = 10_000, 100  # rows, and calls for their log likelihood
 _CLOSE = 0.05  # error of a memory, in nats, below which rows need not be held
-_MAX_MISSED = 0.15  # the same, above which to complain
+_MAX_MISSED = 0.1  # the same, above which to complain
 
 
 @dataclass

@@ -80,7 +80,7 @@ class Memory:
         slope = coef[1 : 1 + dim] @ white
         value = top + coef[0] - slope @ center - 0.5 * center @ curvature @ center
         tilt = error / np.exp(np.log(factor.diagonal()).mean())
-        pull = 2.0 / np.sqrt(dim) * tilt * white.T @ white
+        pull = 2.0 / dim * tilt * white.T @ white
         missed = tilt + 0.5 * center @ pull @ center, -pull @ center, -pull
         return cls(value, slope + curvature @ center, curvature, *missed)
 
