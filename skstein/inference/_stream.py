@@ -253,7 +253,8 @@ def _drawn(part, values, log_posterior, rng):
     ``values`` are those of ``log_posterior`` at the particles of ``part``. None where the weights
     are uneven.
     """
-    weights = np.exp(log_softmax(part.log_weights + values - part.log_q))
+    change = np.nan_to_num(values - part.log_q, nan=-np.inf)
+    weights = np.exp(log_softmax(part.log_weights + change))
     for _ in range(_MOST_DRAWS):
         fit = Memory.of(part.theta, values, weights)
         normal = fit and fit.gaussian()
