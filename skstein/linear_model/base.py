@@ -47,7 +47,7 @@ def takes_more_rows(estimator):
     engine = estimator.inference
     with suppress(ValueError):  # of an unknown name, which `fit` refuses
         engine = resolve_engine(engine) if isinstance(engine, str) else engine
-    if getattr(engine, "update", None) is not None and not isinstance(engine, str | type):
+    if getattr(engine, "update", None) is not None and not isinstance(engine, type):
         return True
     raise AttributeError(
         f"partial_fit of {type(estimator).__name__} needs an engine that takes more rows, "
