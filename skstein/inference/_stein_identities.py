@@ -264,7 +264,7 @@ class StartDraws:
         return (shift > too_far) | ~(stretch <= too_wide)
 
 
-def radial_shift(target, z, weights):
+def radial_shift(target, z, weights, n_times=1):
     """How far particles lie too near the mode, or too far from it.
 
     On the ray through a particle, direction fixed, the radius r has the density
@@ -278,26 +278,29 @@ def radial_shift(target, z, weights):
     z : ndarray of shape (m, dim)
         Particles in them.
     weights : ndarray of shape (m,)
+    n_times : int, default=1
+        How often as many rays as are cheap.
 
     Returns
     -------
     float
         The mean change of the logarithm of the radius in such a move, positive outwards; 0 on very
         many rows, where each density is expensive and tails are those of a normal, and if it is too
-        small to matter or below 3.5 standard errors.
+        small to matter or below 3.5 standard errors, of ten times as many rays too.
     """
     n_rays = min(_N_RAYS * _CHEAP_UP_TO // max(target.n_rows or 0, 1), _N_RAYS)
     if n_rays < _FEW_RAYS:
         return 0.0
+    n_rays = min(n_times * n_rays, len(z))
     rank = (np.arange(n_rays) + 0.5) / n_rays
-    z = z[np.minimum(np.searchsorted(np.cumsum(weights), rank), len(z) - 1)]
-    radius = np.linalg.norm(z, axis=1)
+    ends = z[np.minimum(np.searchsorted(np.cumsum(weights), rank), len(z) - 1)]
+    radius = np.linalg.norm(ends, axis=1)
     unit = np.median(radius)
     inside = (radius >= unit * np.exp(_RADII[0])) & (radius <= unit * np.exp(_RADII[-1]))
     if not 0.0 < unit < np.inf or np.count_nonzero(inside) < n_rays // 4:
         return 0.0
-    z, before = z[inside], np.log(radius[inside] / unit)
-    rays = z * (unit / radius[inside, None])
+    before = np.log(radius[inside] / unit)
+    rays = ends[inside] * (unit / radius[inside, None])
     points = rays[:, None, :] * np.exp(_RADII)[:, None]
     found = target.log_density(points.reshape(-1, z.shape[1])).reshape(len(rays), len(_RADII))
     shift = _mean_log_radius(found + z.shape[1] * _RADII, z.shape[1]) - before
@@ -305,7 +308,9 @@ def radial_shift(target, z, weights):
     if len(shift) < n_rays // 4:
         return 0.0
     mean, error = shift.mean(), shift.std() / np.sqrt(len(shift))
-    return float(mean) if abs(mean) > max(MAX_RADIAL_SHIFT, 3.5 * error) else 0.0
+    if abs(mean) < max(MAX_RADIAL_SHIFT, 3.5 * error):
+        return 0.0
+    return float(mean) if n_times > 1 else radial_shift(target, z, weights, 10)
 
 
 def _mean_log_radius(log_density, dim):

@@ -140,6 +140,14 @@ def test_a_radial_shift_is_seen_in_many_coordinates(kind, factor, rng):
         assert shift == pytest.approx(-np.log(factor), abs=0.05)
 
 
+def test_a_radial_shift_of_few_rays_is_looked_for_in_more(rng):
+    z = rng.normal(size=(1010, 5))
+    z[4::10] *= 1.3  # those that are looked at first, but for rounding
+    z[5::10] *= 1.3
+    assert shift_of(z, lambda z: -0.5 * np.sum(z**2, axis=1)) == 0.0
+    assert shift_of(1.3 * z, lambda z: -0.5 * np.sum(z**2, axis=1)) < -0.2
+
+
 @pytest.mark.parametrize("size", [0.0, 1e-300, 1e300, np.inf])
 def test_particles_without_rays_have_no_radial_shift(size):
     z = np.zeros((20, 3))
