@@ -32,9 +32,10 @@ from .base import in_chunks
 _MIN_ESS = 0.9
 _MAX_ERROR = 0.1  # of the mean, in standard deviations, above which to complain
 N_PARTS = 2
-_MOST_DRAWS = 3  # of a normal for one chunk
+_FEW_DRAWS, _MOST_DRAWS = 3, 30  # of a normal for one chunk; more than few to find the posterior
 _EVEN = 0.5  # effective sample, of the particles, with which to leave it there
 _MOST_HELD, _MOST_CHUNKS = 10_000, 100  # rows, and calls for their log likelihood
+_NO_ROWS = np.arange(0)
 _CLOSE = 0.05  # error of a memory, in nats, below which rows need not be held
 _MAX_MISSED = 0.1  # the same, above which to complain
 
@@ -160,7 +161,8 @@ class Stream:
 
     def _advanced(self, part, map):
         """A part after the newest rows, its memory with all that are held, pieces of the step."""
-        log_prior, memory, rng = self.held[-1].log_prior, part.memory, self.rng
+        newest, memory, rng = self.held[-1], part.memory, self.rng
+        log_prior = newest.log_prior
 
         def log_likelihood(theta, held):
             return sum(in_chunks(map, each.log_likelihood, theta, each.n_rows) for each in held)
@@ -168,27 +170,42 @@ class Stream:
         def log_posterior(theta):
             return log_prior(theta) + memory(theta) + log_likelihood(theta, self.held)
 
+        def score(theta):
+            held = self.score(theta)
+            if held is None:
+                return None
+            return held + memory.score(theta) + newest.score(theta, _NO_ROWS)
+
         new = partial(log_likelihood, held=self.held[-1:])
         values, pieces = new(part.theta), 0
         if memory is None:
             return part, None, bayes_step(part, new, rng, values)
-        drawn = _drawn(part, part.log_q + values, log_posterior, rng)
+        drawn = _drawn(part, part.log_q + values, log_posterior, score, rng)
         if drawn is None:
             pieces = bayes_step(part, new, rng, values)
-            drawn = _drawn(part, log_posterior(part.theta), log_posterior, rng)
+            drawn = _drawn(part, log_posterior(part.theta), log_posterior, score, rng)
         if drawn is None:
             values = log_likelihood(part.theta, self.held)
         else:
             part = drawn
             values = part.log_q - log_prior(part.theta) - memory(part.theta)
-        return part, memory.and_of(part.theta, values, part.weights), pieces
+        return part, memory.and_of(part.theta, values, part.weights, self.score), pieces
+
+    def score(self, theta):
+        """Of the log likelihood that is held, shape (m, dim); None where it is not known."""
+        if not self.held[-1].scores_no_rows:
+            return None
+        return sum(each.score(theta) - each.score(theta, _NO_ROWS) for each in self.held)
 
     def remember(self, memories):
         """Have the ``memories`` of the parts, which include them, in place of the rows held.
 
         If they fit, if the rows are many, or if no more follow; what does not fit is used when it
-        does.
+        does. Rows of which a few sums tell all are held for ever, as one target.
         """
+        if all(target.sufficient and target.more_follow for target in self.held):
+            self.held = (self.held[0].joined(*self.held[1:]),)
+            return
         parts, n_held = self.parts, sum(target.n_rows or np.inf for target in self.held)
         near = all(
             m and m.error(part.theta) < _CLOSE for m, part in zip(memories, parts, strict=True)
@@ -247,16 +264,16 @@ class Stream:
         self.history = {key: np.append(before[key], value) for key, value in numbers.items()}
 
 
-def _drawn(part, values, log_posterior, rng):
+def _drawn(part, values, log_posterior, score, rng):
     """Particles drawn from the normal nearest to the posterior and weighted, or None.
 
-    ``values`` are those of ``log_posterior`` at the particles of ``part``. None where the weights
-    are uneven.
+    ``values`` are those of ``log_posterior`` at the particles of ``part``, and ``score`` is its
+    score. None where the weights are uneven.
     """
     change = np.nan_to_num(values - part.log_q, nan=-np.inf)
     weights = np.exp(log_softmax(part.log_weights + change))
-    for _ in range(_MOST_DRAWS):
-        fit = Memory.of(part.theta, values, weights)
+    for number in range(_MOST_DRAWS):
+        fit = Memory.of(part.theta, values, weights, score)
         normal = fit and fit.gaussian()
         if not normal:
             return None
@@ -264,7 +281,7 @@ def _drawn(part, values, log_posterior, rng):
         part.replace(partial(_normal_draws, *normal), part.n_particles, rng)
         problem = part.weigh(log_posterior(part.theta))
         values, weights = part.log_q, part.weights
-        if part.ess() > _EVEN * len(weights):
+        if part.ess() > _EVEN * len(weights) or (number >= _FEW_DRAWS - 1 and not problem):
             break
     return None if problem else part
 

@@ -1,10 +1,10 @@
 """What a stream remembers of rows that are gone: their log likelihood, as a quadratic.
 
-A quadratic is fitted to the log likelihood at the particles, by least squares, and the quadratics
-add up. The density of all rows so far is then known anywhere: particles are drawn from the normal
-nearest to it and weighted towards it, and no draw inherits the errors of another. If the log
-likelihood is not a quadratic over the particles, as that of the first few rows, the residuals say
-so, and the rows are held. As rows come in, the posterior becomes narrow within the particles that
+A quadratic is fitted to the log likelihood at the particles by least squares, or to its score where
+they are too few for that, and the quadratics add up. The density of all rows so far is then known
+anywhere: particles are drawn from the normal nearest to it and weighted towards it, and no draw
+inherits the errors of another. If the log likelihood is not a quadratic over the particles, as that
+of the first few rows, the residuals say so, and the rows are held. As rows come in, the posterior becomes narrow within the particles that
 a quadratic was fitted to, and what is left of the residuals is a slope, of less and less weight;
 if it drifts out of them, what was missed grows with the square of the distance.
 """
@@ -45,19 +45,25 @@ class Memory:
         return cls(*(0.0, np.zeros(dim), np.zeros((dim, dim))) * 2)
 
     @classmethod
-    def of(cls, theta, values, weights):
+    def of(cls, theta, values, weights, score=None):
         """Of a function that is known at weighted particles; None where they are too few.
 
         Parameters
         ----------
         theta : ndarray of shape (m, dim)
         values, weights : ndarray of shape (m,)
+        score : callable, default=None
+            Of points of shape (k, dim), which is asked for the function's score where values do not
+            suffice, and may return None.
         """
         finite = values > -1e299
         theta, values, weights = theta[finite], values[finite], weights[finite]
         m, dim = theta.shape
         rows, columns = np.triu_indices(dim)
         n_coefficients = 1 + dim + len(rows)
+        scores = score(theta) if score and m < _PER_COEFFICIENT * n_coefficients else None
+        if scores is not None:
+            n_coefficients = 1 + dim
         if m < _PER_COEFFICIENT * n_coefficients:
             return None
         center = theta.mean(axis=0)
@@ -67,18 +73,23 @@ class Memory:
             return None
         white = solve_triangular(factor, np.eye(dim), lower=True)
         u = (theta - center) @ white.T
-        features = np.hstack([np.ones((m, 1)), u, u[:, rows] * u[:, columns]])
         # Of particles that these rows leave behind, less is asked.
         weights = 0.5 / m + 0.5 * weights / weights.sum()
-        root, top = np.sqrt(weights), values.max()
-        coef = np.linalg.lstsq(root[:, None] * features, root * (values - top))[0]
-        residual = values - top - features @ coef
-        error = np.sqrt(weights @ residual**2 / (1.0 - n_coefficients / m))
-        square = np.zeros((dim, dim))
-        square[rows, columns] = coef[1 + dim :]
+        root, top, linear = np.sqrt(weights)[:, None], values.max(), np.hstack([np.ones((m, 1)), u])
+        if scores is not None:
+            slope, *square = np.linalg.lstsq(root * linear, root * scores @ factor)[0]
+            square = 0.5 * np.array(square)
+        else:
+            features = np.hstack([linear, u[:, rows] * u[:, columns]])
+            coef = np.linalg.lstsq(root * features, root[:, 0] * (values - top))[0]
+            slope, square = coef[1 : 1 + dim], np.zeros((dim, dim))
+            square[rows, columns] = coef[1 + dim :]
+        residual = values - top - u @ slope - np.einsum("ij,ij->i", u @ square, u)
+        level = weights @ residual
+        error = np.sqrt(weights @ (residual - level) ** 2 / (1.0 - n_coefficients / m))
         curvature = -white.T @ (square + square.T) @ white
-        slope = coef[1 : 1 + dim] @ white
-        value = top + coef[0] - slope @ center - 0.5 * center @ curvature @ center
+        slope = slope @ white
+        value = top + level - slope @ center - 0.5 * center @ curvature @ center
         tilt = error / np.exp(np.log(factor.diagonal()).mean())
         pull = 2.0 / dim * tilt * white.T @ white
         missed = tilt + 0.5 * center @ pull @ center, -pull @ center, -pull
@@ -88,6 +99,10 @@ class Memory:
         """The sum with `of` what is known; None where that is None."""
         fit = Memory.of(*known)
         return fit and Memory(*map(add, vars(self).values(), vars(fit).values()))
+
+    def score(self, theta):
+        """The score of the log likelihood remembered, shape (m, dim)."""
+        return self.slope - theta @ self.curvature
 
     def __call__(self, theta):
         """The log likelihood remembered at each row of ``theta``, shape (m,)."""

@@ -248,7 +248,7 @@ class PMD(ParticleEngine):
         stream = Stream(parts, *known, Probe.of(target.log_prior, state.theta), held=(target,))
         state.memory = Memory.nothing(dim)
         values = value - target.log_prior(state.theta)
-        stream.remember([state.memory.and_of(state.theta, values, state.weights)])
+        stream.remember([state.memory.and_of(state.theta, values, state.weights, stream.score)])
         return stream.posterior(memory=memory)
 
     def _finish(self, state, log_posterior, strategy, n_moves, rng, problems):

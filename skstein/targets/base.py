@@ -83,11 +83,14 @@ class Target:
     weights : ndarray of shape (n_rows,) or None
         Of the rows, by which their log likelihoods count; None where all are 1.
     sufficient : bool
-        Whether a density costs no row, because a few sums over them tell all.
+        Whether a density costs no row, because a few sums over them tell all; ``joined`` adds them
+        to those of other rows.
     n_weightless : int
         Rows that were left out because they have no weight; a stream counts them among those seen.
     more_follow : bool
         Whether these rows are of a stream, which may keep up to 10,000 of them for a while.
+    scores_no_rows : bool
+        Whether ``score`` may be asked of no rows, and is that of the prior then.
     names : tuple of str
         A name for each coordinate.
     modes_unknown : bool
@@ -126,6 +129,7 @@ class Target:
     sufficient: bool = False
     n_weightless: int = 0
     more_follow: bool = False
+    scores_no_rows: bool = False
     modes_unknown: bool = False
     stochastic: bool = False
     batch_size: int | None = None

@@ -82,7 +82,7 @@ class RegressionTarget(Aligned, SummedTarget):
     """
 
     n_rows: int
-    sums_rows = True
+    sums_rows = scores_no_rows = True
 
     def __init__(
         self,

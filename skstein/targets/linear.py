@@ -87,18 +87,39 @@ class LinearTarget(RegressionTarget):
         twin._sum_up()
         return twin
 
+    def joined(self, *others):
+        """The regression on these rows and others, of which only the sums are kept.
+
+        Parameters
+        ----------
+        *others : LinearTarget
+            Of the same columns, `sufficient` as this one.
+
+        Returns
+        -------
+        LinearTarget
+            Without rows.
+        """
+        twin = self.with_rows(*self.rows_at(np.arange(0)))
+
+        def sums(coef):
+            return map(sum, zip(*(each._sufficient(coef) for each in (self, *others)), strict=True))
+
+        twin._keep(self._gram + sum(other._gram for other in others), sums)
+        return twin
+
     def _sum_up(self):
         """What the likelihood of all rows needs of them."""
-        self._spectrum = None
-        self._gram = self._gram_of_rows() if self.n_columns <= _GRAM_UP_TO else None
-        # Sums of squares are taken about a ridge solution, where they do not cancel.
-        self._center = np.zeros(self.n_columns)
-        if self._gram is not None:
-            ridge = 1e-10 * max(1.0, np.trace(self._gram) / max(1, self.n_columns))
-            moment = self._sums(self._center[None], None)[2][0]
-            self._center = np.linalg.solve(self._gram + ridge * np.eye(self.n_columns), moment)
-        self._total_weight, rss, moment = self._sums(self._center[None], None)
-        self._rss, self._moment = rss[0], moment[0]
+        self._keep(self._gram_of_rows() if self.n_columns <= _GRAM_UP_TO else None, self._sums)
+
+    def _keep(self, gram, sums):
+        """Take a Gram matrix, and the ``sums`` of `_sums` about a place where they do not cancel."""
+        self._spectrum, self._gram, self._center = None, gram, np.zeros(self.n_columns)
+        if gram is not None:  # about a ridge solution
+            ridge = 1e-10 * max(1.0, np.trace(gram) / max(1, self.n_columns))
+            _, _, (moment,) = sums(self._center[None])
+            self._center = np.linalg.solve(gram + ridge * np.eye(self.n_columns), moment)
+        self._total_weight, (self._rss,), (self._moment,) = sums(self._center[None])
 
     def _gram_of_rows(self, rows=None):
         """The Gram matrix, of some of the rows scaled to all."""
@@ -139,7 +160,7 @@ class LinearTarget(RegressionTarget):
         return PrecisionNormal(information, precision * moment + pull)
 
     def _noise_given_coef(self, theta):
-        weight, rss, _ = self._sufficient(theta, None)
+        weight, rss, _ = self._sufficient(theta[:, :-1])
         return self.outcome.extra_prior.updated(weight, rss.mean())
 
     @property
@@ -204,9 +225,8 @@ class LinearTarget(RegressionTarget):
             self.initial[-1],
         )
 
-    def _sufficient(self, theta, rows):
+    def _sufficient(self, coef, rows=None):
         """Total weight, residual sum of squares (m,) and residual moment (m, n_columns)."""
-        coef = theta[:, :-1]
         if rows is not None or self._gram is None:
             return self._sums(coef, rows)
         shift = coef - self._center
@@ -214,7 +234,7 @@ class LinearTarget(RegressionTarget):
         rss = self._rss - 2 * shift @ self._moment + np.einsum("ij,ij->i", shift, pulled)
         return self._total_weight, rss, self._moment - pulled
 
-    def _sums(self, coef, rows):
+    def _sums(self, coef, rows=None):
         """What `_sufficient` returns, from the rows themselves; scaled to all rows."""
         n = self.n_rows if rows is None else len(rows)
         weight, rss, moment = 0.0, np.zeros(len(coef)), np.zeros((len(coef), self.n_columns))
@@ -225,11 +245,11 @@ class LinearTarget(RegressionTarget):
             weight += weights.sum()
             rss += residual**2 @ weights
             moment += self.design.pull(weights * residual, block)
-        factor = 1.0 if rows is None else self.n_rows / n  # there may be no rows at all
+        factor = 1.0 if rows is None else self.n_rows / max(n, 1)  # there may be no rows at all
         return factor * weight, factor * rss, factor * moment
 
     def _sum(self, theta, rows, value, score):
-        weight, rss, moment = self._sufficient(theta, rows)
+        weight, rss, moment = self._sufficient(theta[:, :-1], rows)
         log_sigma2, precision = theta[:, -1], np.exp(-theta[:, -1])
         total = -0.5 * (weight * (math.log(2 * math.pi) + log_sigma2) + rss * precision)
         gradient = np.empty_like(theta)
@@ -239,7 +259,7 @@ class LinearTarget(RegressionTarget):
 
     def hessian(self, theta, rows=None):
         """Negative Hessian of the log density (dim, dim), over ``rows`` scaled to all rows."""
-        _, rss, moment = self._sufficient(theta[None], rows)
+        _, rss, moment = self._sufficient(theta[None, :-1], rows)
         kept = rows is None and self._gram is not None
         gram = self._gram if kept else self._gram_of_rows(rows)
         precision = math.exp(-theta[-1])
@@ -251,7 +271,7 @@ class LinearTarget(RegressionTarget):
 
     def hessian_diagonal(self, theta):
         """The diagonal of `hessian`, shape (dim,), with the prior's expected precision."""
-        _, rss, _ = self._sufficient(theta[None], None)
+        _, rss, _ = self._sufficient(theta[None, :-1])
         precision = math.exp(-theta[-1])
         coef = precision * self._gram_diagonal_of_rows() + self._prior_precision_diagonal(theta)
         return self._with_extra_curvature(np.append(coef, 0.5 * precision * rss[0]), theta)

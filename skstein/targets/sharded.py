@@ -126,7 +126,7 @@ class ShardedLinear(ShardedRegression, LinearTarget):
         self._sum_up()
         return self
 
-    def _sums(self, coef, rows):
+    def _sums(self, coef, rows=None):
         factor = 1.0 if rows is None else self.n_rows / len(rows)
         return tuple(factor * part for part in self._sum_of("_sums", coef, None, rows=rows))
 

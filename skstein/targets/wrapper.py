@@ -60,6 +60,7 @@ class Wrapper(InnerTarget):
         self.validation = getattr(target, "validation", None)
         self.judged_by_chains = getattr(target, "judged_by_chains", False)
         self.sufficient = getattr(target, "sufficient", False)
+        self.scores_no_rows = getattr(target, "scores_no_rows", False)
         for part in _RESTS:
             if not supports(target, part):
                 setattr(self, part, None)
@@ -69,6 +70,10 @@ class Wrapper(InnerTarget):
         twin = copy(self)
         twin.target, twin.n_rows = target, target.n_rows
         return twin
+
+    def joined(self, *others):
+        """The same about these rows and others, where a few sums over them tell all."""
+        return self._around(self.target.joined(*(other.target for other in others)))
 
     @property
     def names(self):
