@@ -13,15 +13,18 @@ def check_one_outcome(prediction):
         raise TypeError("one outcome is drawn at a time; fit an estimator for each of them.")
 
 
-def positions(names, known):
-    """Where ``names`` are among the known ones; None stands for all of them."""
+def positions(names, known, what="names", where="there are"):
+    """Where ``names`` are among the known ones; None stands for all of them.
+
+    ``what`` and ``where`` are how the message about an unknown one calls both.
+    """
     known = list(known)
     if names is None:
         return list(range(len(known)))
     unknown = [name for name in names if name not in known]
     if unknown:
         raise ValueError(
-            f"names has {unknown[0]!r}, but there are {', '.join(map(str, known[:10]))}"
+            f"{what} has {unknown[0]!r}, but {where} {', '.join(map(str, known[:10])) or 'nothing'}"
             f"{', ...' if len(known) > 10 else ''}."
         )
     return [known.index(name) for name in names]

@@ -124,15 +124,9 @@ class HistoryDisplay:
 
     @classmethod
     def _of(cls, posterior, engine, quantities, names):
-        history = posterior.history
-        if quantities is not None:
-            unknown = [key for key in quantities if key not in history]
-            if unknown:
-                raise ValueError(
-                    f"quantities has {unknown[0]!r}, but the history holds "
-                    f"{', '.join(history) or 'nothing'}."
-                )
-            history = {key: history[key] for key in quantities}
+        keys = list(posterior.history)
+        shown = positions(quantities, keys, "quantities", "the history holds")
+        history = {keys[j]: posterior.history[keys[j]] for j in shown}
         places = positions(names or (), posterior.names)
         traces = {posterior.names[j]: posterior.particles[:, j] for j in places}
         if not history and not traces:
