@@ -64,23 +64,17 @@ class Categorical(ClassOutcome):
     def __init__(self, n_classes):
         self.n_predictors = int(n_classes)
 
-    @staticmethod
-    def _log_normaliser(eta):
-        eta = np.asarray(eta)
-        top = eta.max(axis=0)
-        return top + np.log(np.exp(eta - top).sum(axis=0))
-
     def log_density(self, eta, y):
         eta = np.asarray(eta)
         y = np.broadcast_to(y, eta.shape[1:])[None]
-        return np.take_along_axis(eta, y, axis=0)[0] - self._log_normaliser(eta)
+        return np.take_along_axis(eta, y, axis=0)[0] - _log_normaliser(eta)
 
     def residual(self, eta, y):
         return self.terms(eta, y, None, False, True)[1]
 
     def curvature(self, eta, y):
         eta = np.asarray(eta)
-        p = np.exp(eta - self._log_normaliser(eta))
+        p = np.exp(eta - _log_normaliser(eta))
         return np.eye(self.n_predictors)[:, :, None] * p - p[:, None] * p
 
     def terms(self, eta, y, weights, value, score):
@@ -97,3 +91,8 @@ class Categorical(ClassOutcome):
             odds[y, ..., rows] += 1.0
             residual = weighted(odds, weights)
         return total, residual
+
+
+def _log_normaliser(eta):
+    top = eta.max(axis=0)
+    return top + np.log(np.exp(eta - top).sum(axis=0))

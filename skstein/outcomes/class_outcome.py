@@ -5,7 +5,7 @@ posterior leaves uncertain: means and quantiles are those of the probability ove
 """
 
 import numpy as np
-from scipy.special import entr, log_softmax, logsumexp
+from scipy.special import entr, log_softmax, logsumexp, softmax
 
 from .._quantiles import between, neighbours, weighted_quantile
 from .base import Outcome
@@ -46,7 +46,7 @@ class ClassOutcome(Outcome):
         """Probabilities of each class, (n_classes, n, m)."""
         if len(eta) == 1:
             return self.of_two(eta[0], np.array([-1.0, 1.0])[:, None, None])
-        return _softmax(_of_every_class(self.logits(eta)))
+        return softmax(_of_every_class(self.logits(eta)), axis=0)
 
     def log_proba(self, eta, weights):
         """Logarithm of the averaged probabilities, (n, n_classes), exact in the tails."""
@@ -56,8 +56,7 @@ class ClassOutcome(Outcome):
             np.matmul(self.of_two(eta[0], -1.0), weights, out=first)
             np.subtract(1.0, first, out=second)
             few = np.flatnonzero(second < _SMALL)
-            if len(few):
-                second[few] = self.of_two(eta[0][few], 1.0) @ weights
+            second[few] = self.of_two(eta[0][few], 1.0) @ weights
         else:
             proba = self.every(eta) @ weights
         faint = np.flatnonzero(proba.min(axis=0) < FAINT)
@@ -119,10 +118,3 @@ class ClassOutcome(Outcome):
 def _of_every_class(logits):
     """Unnormalised log probabilities, (n_classes, n, m), of two classes too."""
     return np.concatenate([np.zeros_like(logits), logits]) if len(logits) == 1 else logits
-
-
-def _softmax(logits):
-    proba = logits - logits.max(axis=0)
-    np.exp(proba, out=proba)
-    proba /= proba.sum(axis=0)
-    return proba

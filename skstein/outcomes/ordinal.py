@@ -283,8 +283,7 @@ class Ordinal(ClassOutcome):
     def log_density(self, eta, y):
         return self.link.interval(*self._intervals(eta, y))[0]
 
-    def log_density_by_particle(self, eta, y):
-        return Outcome.log_density_by_particle(self, eta, y)
+    log_density_by_particle = Outcome.log_density_by_particle
 
     def _by_heads(self, eta, y):
         """Derivatives of the upper and the lower end of each row's interval, (n_heads, ...)."""
