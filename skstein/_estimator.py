@@ -19,6 +19,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import InconsistentVersionWarning
 
 from ._callbacks import ProgressLines, RoundTasks, between_rounds
+from ._copies import changed
 from ._named_parameters import NamedParameters
 from ._validation import validate_data
 from .inference import resolve_engine
@@ -173,16 +174,13 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
 
     def _attributes(self, bijection, names, fitted, posterior):
         """``fitted``, and what follows from a posterior in the target's coordinates."""
-        if bijection is not None:
-            posterior = posterior._pushed(bijection, names)
+        posterior = posterior._pushed(bijection, names)
         # Chains keep all their draws, which only a warm start needs.
         if not self.warm_start and self.inference_.update is None:
             posterior.state = None
         posterior.classes = getattr(self, "classes_", None)
         fitted = {**fitted, "posterior_": posterior, "n_iter_": posterior.n_iter}
-        twin = copy(self)
-        twin.__dict__.update(fitted)
-        return fitted | twin._summaries(posterior)
+        return fitted | changed(self, **fitted)._summaries(posterior)
 
     @contextmanager
     def _rounds(self, n_rounds, attributes, X, y, sample_weight=None, offset=None):

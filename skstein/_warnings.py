@@ -4,9 +4,10 @@ import sys
 import warnings
 from contextlib import contextmanager
 from contextvars import ContextVar
-from copy import copy
 
 from sklearn.exceptions import ConvergenceWarning
+
+from ._copies import changed
 
 # Callers of a fit are outside of these; a search and its workers are inside.
 _BETWEEN = sys.stdlib_module_names | {"joblib", "skstein", "sklearn"}
@@ -45,6 +46,5 @@ def warn(message, category=ConvergenceWarning, *, by=""):
 
 def _described(estimator):
     """The estimator in one line, without parts that differ between folds or do not matter."""
-    shown = copy(estimator)
-    vars(shown).update(random_state=None, n_jobs=None, verbose=0)
+    shown = changed(estimator, random_state=None, n_jobs=None, verbose=0)
     return " ".join(shown.__repr__(N_CHAR_MAX=200).split())

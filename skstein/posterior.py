@@ -1,13 +1,13 @@
 """The posterior: weighted particles, with the diagnostics of the engine that found them."""
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ._containers import as_table, make_container, variables_of
+from ._copies import changed
 from ._density_probe import Probe
 from ._quantiles import narrowest_interval, weighted_quantile
 from ._random import as_generator
@@ -437,8 +437,11 @@ class ParticlePosterior:
         groups["posterior"], dims, coords = variables_of(draws, self.names)
         return groups, {"dims": dims, "coords": coords, "attrs": comment}, chosen
 
-    def _pushed(self, bijection: Bijection, names=None) -> "ParticlePosterior":
-        """The same posterior in the coordinates ``bijection.forward(particles)``."""
+    def _pushed(self, bijection: Bijection | None, names=None) -> "ParticlePosterior":
+        """The same posterior in the coordinates ``bijection.forward(particles)``, or these ones."""
+        names = self.names if names is None else names
+        if bijection is None:
+            return self._with(names=names)
         log_densities, scores = self.log_densities, self.scores
         if log_densities is not None:
             log_densities = log_densities - bijection.log_det(self.particles)
@@ -450,7 +453,7 @@ class ParticlePosterior:
         return self._with(
             particles=bijection.forward(self.particles),
             chains=chains,
-            names=self.names if names is None else names,
+            names=names,
             log_densities=log_densities,
             scores=scores,
             whitening=None if self.whitening is None else Chain(bijection, self.whitening),
@@ -478,8 +481,7 @@ class ParticlePosterior:
         )
 
     def _with(self, **changes) -> "ParticlePosterior":
-        posterior = copy(self)
-        vars(posterior).update(changes)
+        posterior = changed(self, **changes)
         posterior.names = as_names(posterior.names, posterior.particles.shape[1])
         posterior.particles = np.ascontiguousarray(posterior.particles)
         return posterior

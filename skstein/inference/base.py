@@ -6,7 +6,6 @@ whose scale is about 1 and whose start is a standard normal.
 """
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from .._copies import changed
 from .._validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
 from ..protocols import Rng, WorkingTarget
@@ -158,9 +158,7 @@ class Engine(BaseEstimator):
         """The engine for this many trained networks, all of which move unless it says a number."""
         if getattr(self, self.of_networks, None) != "auto":
             return self
-        engine = copy(self)
-        setattr(engine, self.of_networks, n_networks)
-        return engine
+        return changed(self, **{self.of_networks: n_networks})
 
     def stays_near_start(self, target) -> bool:
         """Whether the result depends on the Gaussian start, whose quality `infer` then measures."""

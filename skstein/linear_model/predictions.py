@@ -6,7 +6,6 @@ knows them, so that the methods themselves read X alone.
 
 import re
 from collections.abc import Callable
-from copy import copy
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import shards
+from .._copies import changed
 from .._prediction_methods import PredictsOutcomes, normal_nodes
 from .offset import check_offset
 
@@ -95,22 +95,15 @@ class LinearPredictions(PredictsOutcomes):
             raise ValueError(
                 f"offset is column {self._scaling.offset_column} of X: give no other beside X."
             )
-        twin = copy(self)
-        twin._offset = check_offset(offset, X.shape[0] if hasattr(X, "shape") else len(X))
-        self._check_offset(np.any(twin._offset))
-        return twin
+        offset = check_offset(offset, X.shape[0] if hasattr(X, "shape") else len(X))
+        self._check_offset(np.any(offset))
+        return changed(self, _offset=offset)
 
     def _with_effects(self, X, effects):
         """The same estimator, whose predictions have the effects of groups, or none."""
         if effects not in _LEVELS:
             raise ValueError(f'effects must be "group" or "population", got {effects!r}.')
-        return self._at_level(effects)
-
-    def _at_level(self, level):
-        """The same at a level of ``_LEVELS``, or "seen": of groups that `fit` saw alone."""
-        twin = copy(self)
-        twin._level = level
-        return twin
+        return changed(self, _level=effects)
 
     def _row_heads(self, X, theta=None):
         check_is_fitted(self)
@@ -126,13 +119,13 @@ class LinearPredictions(PredictsOutcomes):
 
     def _row_noises(self, X):
         # An effect of a group that was not seen is integrated over: where its exponential counts,
-        # the mean of a draw for each particle may be far off.
+        # the mean of a draw for each particle may be far off. The level "seen" gives it none.
         integrals = self._effects is not None and self._level == _LEVELS[0]
         if not integrals or self._outcome.n_predictors > _MOST_PREDICTORS:
             yield from super()._row_noises(X)
             return
         read, theta = self._read(X), self.posterior_.particles
-        for rows, heads, weights in self._at_level("seen")._row_heads(X):
+        for rows, heads, weights in changed(self, _level="seen")._row_heads(X):
             yield rows, *_integrated(heads, self._effects.spreads(read[rows], theta), weights)
 
     def _common_heads(self, X):

@@ -6,12 +6,12 @@ an intercept. A dense matrix is made once if it is small. A large one stays as i
 or of single precision, and standardising is left to the coefficients.
 """
 
-import copy
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from .._copies import changed
 from .._row_blocks import LEAST_ROWS
 
 # Up to here a copy is no burden, and a little faster.
@@ -55,12 +55,10 @@ def joined(designs):
     """The rows of several designs of the same columns as one; some of the dense may be folded."""
     if len({type(design) for design in designs}) > 1:
         designs = [d.standardised() if isinstance(d, FoldedDesign) else d for d in designs]
-    whole = copy.copy(designs[0])
-    parts = [design._X for design in designs]
-    sparse = isinstance(whole, SparseDesign)
-    whole._X = scipy.sparse.vstack(parts, format="csr") if sparse else np.concatenate(parts)
-    whole.shape = (whole._X.shape[0], whole.shape[1])
-    return whole
+    first, parts = designs[0], [design._X for design in designs]
+    sparse = isinstance(first, SparseDesign)
+    X = scipy.sparse.vstack(parts, format="csr") if sparse else np.concatenate(parts)
+    return changed(first, _X=X, shape=(X.shape[0], first.shape[1]))
 
 
 def _standardised(X, fit_intercept, center, scale):
@@ -100,10 +98,8 @@ class _Design(Aligned):
 
     def take(self, rows):
         """The design of some of the rows."""
-        twin = copy.copy(self)
-        twin._X = self._X[rows]
-        twin.shape = (twin._X.shape[0], self.shape[1])
-        return twin
+        X = self._X[rows]
+        return changed(self, _X=X, shape=(X.shape[0], self.shape[1]))
 
 
 class DenseDesign(_Design):

@@ -23,6 +23,28 @@ import numpy as np
 from .bijections import Placed
 
 
+def solve_lower(root, a):
+    """L^-1 a, entry by entry."""
+    found = []
+    for i, row in enumerate(root):
+        left = a[i]
+        for k in range(i):
+            left = left - row[k] * found[k]
+        found.append(left / row[i])
+    return found
+
+
+def solve_upper(root, a):
+    """L^-T a."""
+    found = [None] * len(root)
+    for i in reversed(range(len(root))):
+        left = a[i]
+        for k in range(i + 1, len(root)):
+            left = left - root[k][i] * found[k]
+        found[i] = left / root[i][i]
+    return found
+
+
 class EffectBlock:
     """Effects of a grouping and their conditional distribution; see the module's formula.
 
@@ -70,28 +92,6 @@ class EffectBlock:
             root.append(row)
         return root
 
-    @staticmethod
-    def solve_lower(root, a):
-        """L^-1 a, entry by entry."""
-        found = []
-        for i, row in enumerate(root):
-            left = a[i]
-            for k in range(i):
-                left = left - row[k] * found[k]
-            found.append(left / row[i])
-        return found
-
-    @staticmethod
-    def solve_upper(root, a):
-        """L^-T a."""
-        found = [None] * len(root)
-        for i in reversed(range(len(root))):
-            left = a[i]
-            for k in range(i + 1, len(root)):
-                left = left - root[k][i] * found[k]
-            found[i] = left / root[i][i]
-        return found
-
     def entries(self, theta):
         """The coordinates of its effects, entries of shape (m, n_groups)."""
         return [theta[:, entry] for entry in self.entry]
@@ -103,7 +103,7 @@ class EffectBlock:
             moved = (self.across @ (theta[:, self.given] - self.origin).T).T
             whole = whole - moved.reshape(len(theta), -1, self.size)
         left = [whole[:, :, i] for i in range(self.size)]
-        return left, root, self.solve_lower(root, [precision * part for part in left])
+        return left, root, solve_lower(root, [precision * part for part in left])
 
 
 class EffectsMap(Placed):
@@ -134,7 +134,7 @@ class EffectsMap(Placed):
             parts.append(block.parts(theta, precision))
             _, root, mean = parts[-1]
             own = [m + e for m, e in zip(mean, block.entries(z), strict=True)]
-            for i, effects in enumerate(block.solve_upper(root, own)):
+            for i, effects in enumerate(solve_upper(root, own)):
                 theta[:, block.entry[i]] = effects
 
         def log_det():
@@ -146,7 +146,7 @@ class EffectsMap(Placed):
         def pull(score):
             pulled = np.array(score)
             for block, of_block in zip(reversed(self.blocks), reversed(parts), strict=True):
-                by_z = block.solve_lower(of_block[1], block.entries(pulled))
+                by_z = solve_lower(of_block[1], block.entries(pulled))
                 for i, part in enumerate(by_z):
                     pulled[:, block.entry[i]] = part
                 self._add_others(block, theta, *of_block, by_z, pulled, 1.0)  # type: ignore[call-arg]
@@ -189,7 +189,7 @@ class EffectsMap(Placed):
         """
         q, precision = block.size, self._precision(theta)
         effects = block.entries(theta)
-        by_a = block.solve_upper(root, by_z)
+        by_a = solve_upper(root, by_z)
         by_root = [
             [-effects[i] * by_z[j] - by_a[i] * mean[j] for j in range(i + 1)] for i in range(q)
         ]

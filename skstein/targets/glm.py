@@ -4,11 +4,11 @@ All sums over rows go block by block (`_row_blocks.py`), through BLAS and NumPy'
 exponentials, which are several times faster than a compiled scalar loop.
 """
 
-import copy
 from typing import Any
 
 import numpy as np
 
+from .._copies import changed
 from .._row_blocks import row_blocks
 from ..outcomes import Bernoulli, Categorical, Probit
 from ..priors import Normal
@@ -170,9 +170,8 @@ class RegressionTarget(Aligned, SummedTarget):
         -------
         RegressionTarget
         """
-        twin = copy.copy(self)
-        twin.design, twin.y, twin.weights, twin.offset = design, y, weights, offset
-        twin._weighted, twin.n_rows = bool((weights != 1.0).any()), len(y)
+        twin = changed(self, design=design, y=y, weights=weights, offset=offset, n_rows=len(y))
+        twin._weighted = bool((weights != 1.0).any())
         return twin
 
     @property
@@ -269,9 +268,7 @@ class RegressionTarget(Aligned, SummedTarget):
             of_intercepts = of_intercepts.conditional(intercepts)
         if prior is self.prior and of_intercepts is self.intercept_prior:
             return self
-        twin = copy.copy(self)
-        twin.prior, twin.intercept_prior = prior, of_intercepts
-        return twin
+        return changed(self, prior=prior, intercept_prior=of_intercepts)
 
     def _prior_precision_diagonal(self, theta):
         squares = (theta - self.prior_location) ** 2

@@ -13,7 +13,6 @@ give them a factor, as PMFVB does in section 7, with :math:`m` the prior's locat
    q(v) = \prod_g IG\Big(a + n_g / 2,\ b + \tfrac12 \sum_{g(j) = g} E (w_j - m_j)^2\Big).
 """
 
-import copy
 import math
 from functools import partial
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
+from .._copies import changed
 from ..priors import Normal
 from ..priors.deviations import LogInverseGamma
 from .base import Target
@@ -68,8 +68,7 @@ class HierarchicalTarget(Target):
         self._loc = regression.prior.location(len(self._coef))
         self._shape, self._rate = float(regression.prior.shape), float(regression.prior.rate)
         self.dim = self._inner + len(self._sizes)
-        self._flat = copy.copy(regression)
-        self._flat.prior = FlatPrior()
+        self._flat = changed(regression, prior=FlatPrior())
 
     @property
     def names(self):
@@ -100,10 +99,8 @@ class HierarchicalTarget(Target):
 
     def _given(self, theta):
         """The regression under the normal prior of the expected precision over ``theta``."""
-        twin = copy.copy(self.regression)
         scale = np.exp(-theta[:, self._inner :]).mean(axis=0)[self._groups] ** -0.5
-        twin.prior = Normal(scale, self._loc)
-        return twin
+        return changed(self.regression, prior=Normal(scale, self._loc))
 
     def _optimum_given_variances(self, number, theta):
         return self._given(theta).factors[number].optimum(theta[:, : self._inner])

@@ -1,9 +1,8 @@
 """A regression under one prior of all its coordinates, in place of those of its blocks."""
 
-import copy
-
 import numpy as np
 
+from .._copies import changed
 from ..priors import Prior
 from .bijections import Affine
 from .wrapper import Wrapper
@@ -53,11 +52,9 @@ class NormalPriorTarget(Wrapper):
     """
 
     def __init__(self, regression, loc, cov):
-        flat = copy.copy(regression)
-        flat.prior = flat.intercept_prior = FlatPrior()
+        flat = changed(regression, prior=FlatPrior(), intercept_prior=FlatPrior())
         if flat.outcome.extra:
-            flat.outcome = copy.copy(flat.outcome)
-            flat.outcome.extra_prior = FlatPrior()
+            flat.outcome = changed(flat.outcome, extra_prior=FlatPrior())
         super().__init__(flat)
         self._normal = Affine(loc, np.linalg.cholesky(cov))
         self._precision = np.linalg.inv(cov)

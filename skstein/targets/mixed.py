@@ -12,7 +12,6 @@ are part of that rest, each with such coordinates of its own, in which :math:`J`
 once the effects of the largest one are integrated out.
 """
 
-import copy
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -20,9 +19,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from .._copies import changed
 from ..priors import HalfNormal
 from .bijections import Within
-from .effects_map import EffectBlock, EffectsMap
+from .effects_map import EffectBlock, EffectsMap, solve_lower
 from .glm import RegressionTarget, SummedTarget
 from .grouped_design import GroupedDesign, GroupedGram, Grouping
 from .linear import LinearTarget
@@ -88,8 +88,7 @@ class MixedTarget(SummedTarget):
         ]
         extra = np.arange(regression._n_coef, regression.dim)
         self._order = np.append(np.hstack([own, *theirs]).ravel(), extra)
-        self._rows: Any = copy.copy(regression)
-        self._rows.design = GroupedDesign(regression.design, effects)
+        self._rows = changed(regression, design=GroupedDesign(regression.design, effects))
         self._rows.n_columns = self._rows.design.shape[1]
         self._rows._n_coef = k * self._rows.n_columns
         self._rows.dim = self._rows._n_coef + len(extra)
@@ -320,12 +319,10 @@ class MixedTarget(SummedTarget):
 
     def _conditioned(self, theta, precision, information, main, n_own):
         """Blocks of the other groupings, once the effects of the last one are integrated out."""
-        if len(self.groupings) == 1:
-            return []
         root = main.factor(np.exp(-2.0 * theta[main.sds])[None], np.array([[precision]]))
         size, n_groups = main.size, len(main.where)
         # Rows of L^-1 C, group by group.
-        solved = main.solve_lower(root, list(np.eye(size)[:, :, None, None]))
+        solved = solve_lower(root, list(np.eye(size)[:, :, None, None]))
         lower = np.zeros((n_groups, size, size))
         for i in range(size):
             lower[:, i] = np.broadcast_to(solved[i][:, 0], (size, n_groups)).T

@@ -1,9 +1,9 @@
 """A target around another one: what passes through, said once."""
 
-from copy import copy
 from functools import partial
 from typing import Any
 
+from .._copies import changed
 from .base import Target, supports
 
 _RESTS = ("score", "hessian", "log_prior", "sample_prior", "pointwise_log_likelihood", "of_rows")
@@ -67,9 +67,7 @@ class Wrapper(InnerTarget):
 
     def _around(self, target):
         """The same about another target."""
-        twin = copy(self)
-        twin.target, twin.n_rows = target, target.n_rows
-        return twin
+        return changed(self, target=target, n_rows=target.n_rows)
 
     def joined(self, *others):
         """The same about these rows and others, where a few sums over them tell all."""

@@ -14,7 +14,13 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "skstein"
 
 # What every module may import, beside the standard library and its own folder.
-EVERYWHERE = ("numpy", "scipy", "skstein._lazy_imports", "skstein._named_parameters")
+EVERYWHERE = (
+    "numpy",
+    "scipy",
+    "skstein._copies",
+    "skstein._lazy_imports",
+    "skstein._named_parameters",
+)
 OPTIONAL = ("matplotlib", "arviz", "arviz_base", "pandas", "dask", "distributed", "xarray")
 
 # The parts of a target that are no model: what an engine may know of them.
@@ -72,6 +78,7 @@ ROWS = {
     "skstein._row_blocks": ("sklearn.get_config", "sklearn.utils"),
     "skstein._resampling": (),
     "skstein._containers": ("arviz", "arviz_base", "pandas"),
+    "skstein._copies": (),
     "skstein._lazy_imports": (),
     "skstein._named_parameters": ("sklearn.base",),
     "skstein._parallel": ("cloudpickle", "joblib", "threadpoolctl"),
