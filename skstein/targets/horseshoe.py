@@ -23,7 +23,6 @@ A coefficient that the rows know to be far from 0 stays as it is: its :math:`w_j
 follow every move of the scales. Its prior is the integral over its local scale.
 """
 
-import copy
 from functools import lru_cache, partial
 from typing import Any
 
@@ -33,6 +32,7 @@ from scipy.linalg import LinAlgError
 from scipy.special import expit, ndtr, ndtri
 
 from .. import _jit
+from .._copies import changed
 from ..priors.deviations import LogInverseGamma
 from .bijections import Placed
 from .joint_prior import FlatPrior
@@ -118,18 +118,16 @@ class HorseshoeMap(Placed):
         Places of the coefficients; the scales are the last two coordinates.
     log_scale : float
         Logarithm of the global scale's own.
-    log_noise : int or None
-        Place of a log variance, whose root the global scale is relative to.
+    log_noise : sequence of int
+        Place of a log variance, whose root the global scale is relative to; empty without one.
     """
 
-    def __init__(self, coef, log_scale, log_noise=None):
+    def __init__(self, coef, log_scale, log_noise=()):
         self.coef, self.log_scale, self.log_noise = coef, log_scale, log_noise
 
     def _scales(self, z):
         """Logarithm of tau, its slope in u, the relative slope of that, and log c, each (m, 1)."""
-        u, noise = z[:, -2:-1], 0.0
-        if self.log_noise is not None:
-            noise = 0.5 * z[:, self.log_noise, None]
+        u, noise = z[:, -2:-1], 0.5 * z[:, self.log_noise].sum(axis=1, keepdims=True)
         # log tan(pi / 2 Phi(u)) is odd.
         angle = np.pi * ndtr(-np.maximum(np.abs(u), 1e-300))
         angle = np.maximum(angle, 1e-300)
@@ -176,8 +174,7 @@ class HorseshoeMap(Placed):
         along = score[:, -2] + np.einsum("ij,ij->i", own, by_tau)
         pulled[:, -2] = along * slope[:, 0]
         pulled[:, -1] += np.einsum("ij,ij->i", own, by_c)
-        if self.log_noise is not None:
-            pulled[:, self.log_noise] += 0.5 * along
+        pulled[:, self.log_noise] += 0.5 * along[:, None]
         return pulled
 
     def _log_det_score(self, z, at):
@@ -187,8 +184,7 @@ class HorseshoeMap(Placed):
         by_c = by_rho.sum(axis=1)
         by_tau = len(self.coef) - by_c
         score[:, -2], score[:, -1] = slope[:, 0] * by_tau + curve[:, 0], by_c
-        if self.log_noise is not None:
-            score[:, self.log_noise] = 0.5 * by_tau
+        score[:, self.log_noise] = 0.5 * by_tau[:, None]
         return score
 
     def push_score(self, z, score):
@@ -199,8 +195,7 @@ class HorseshoeMap(Placed):
         pushed[:, self.coef] = own
         pushed[:, -2] = along - np.einsum("ij,ij->i", own, by_tau)
         pushed[:, -1] -= np.einsum("ij,ij->i", own, by_c)
-        if self.log_noise is not None:
-            pushed[:, self.log_noise] -= 0.5 * along
+        pushed[:, self.log_noise] -= 0.5 * along[:, None]
         return pushed
 
 
@@ -219,15 +214,14 @@ class HorseshoeTarget(Wrapper):
     factors = InnerTarget.factors
 
     def __init__(self, regression, prior):
-        flat = copy.copy(regression)
-        flat.prior = FlatPrior()
+        flat = changed(regression, prior=FlatPrior())
         super().__init__(flat)
         self.hessian, self._inner, self.judged_by_chains = None, flat.dim, True
         self._ridge, self._gaussian = regression, None
         self.dim = flat.dim + 2
         coef = flat._split(np.arange(flat.dim)[None])[1][0]
-        extra = list(flat.outcome.extra)
-        log_noise = flat._n_coef + extra.index("log_sigma2") if "log_sigma2" in extra else None
+        of_noise = [name == "log_sigma2" for name in flat.outcome.extra]
+        log_noise = flat._n_coef + np.flatnonzero(of_noise)
         global_scale = prior.global_scale
         if global_scale is None:
             # Of one coefficient of a feature, at no effect and noise of variance 1.
@@ -258,8 +252,7 @@ class HorseshoeTarget(Wrapper):
         """The mode under a normal prior of scale 1, with the scales at their medians."""
         log_slab = 0.5 * np.log(self._slab.scale / self._slab.shape)
         mode = np.append(laplace_approximation(self._ridge).mode, [self.map.log_scale, *log_slab])
-        if self.map.log_noise is not None:
-            mode[-2] += 0.5 * mode[self.map.log_noise]
+        mode[-2] += 0.5 * mode[self.map.log_noise].sum()
         return self.map.inverse(mode[None])[0]
 
     def conditional(self, second_moment):
