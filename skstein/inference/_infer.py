@@ -4,7 +4,8 @@ Only this module wraps targets and warns about a posterior as a whole. It finds 
 an engine works in, runs the engine there, maps the particles back, and checks them.
 """
 
-from functools import partial
+from contextlib import AbstractContextManager
+from operator import methodcaller
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -29,7 +30,7 @@ from ._working_coordinates import find_frame
 from .base import Engine, with_posteriors
 
 
-class Progress:
+class Progress(AbstractContextManager):
     """The stage of a run, for messages of errors from the target or from linear algebra.
 
     Attributes
@@ -55,9 +56,6 @@ class Progress:
 
     def begin(self):
         self._stage = f"in the first iteration of {self._name}"
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, kind, error, traceback):
         if isinstance(error, NotANumber):
@@ -183,7 +181,7 @@ def approximate(target, engine, rng, map, progress, init=None):
             _require_same_density(previous, target)
             if engine.continues:
                 init = ParticlePosterior(init, state=previous.state)
-        in_own_coordinates = partial(_bring_back, coordinates=coordinates, names=target.names)
+        in_own_coordinates = methodcaller("_pushed", coordinates, target.names)
         callback = with_posteriors(progress, in_own_coordinates)
         progress.begin()
         posterior = engine.run(working, rng, init=init, map=map, callback=callback)
@@ -278,7 +276,7 @@ def run_update(posterior, target, engine: Engine, *, n_jobs) -> ParticlePosterio
         coordinates = posterior.state.bijection
         with make_map(n_jobs) as map:
             updated = engine.update(Transformed(target, coordinates), posterior.state, map=map)
-        updated = _bring_back(updated, coordinates, target.names)
+        updated = updated._pushed(coordinates, target.names)
         updated.whitening = coordinates
     if not updated.converged:
         warn(updated.diagnostics["message"], by=name)
@@ -338,13 +336,6 @@ def _wrap(target, engine: Engine, frame) -> tuple[Bijection | None, WorkingTarge
         return None, Transformed(target, None, start=frame.gaussian)
     coordinates = frame.bijection if engine.one_sided else frame.gaussian
     return coordinates, transformed_target(target, coordinates)
-
-
-def _bring_back(posterior, coordinates, names):
-    if coordinates is None:
-        posterior.names = names
-        return posterior
-    return posterior._pushed(coordinates, names)
 
 
 def _fill_in_scores(posterior, working, target, most):

@@ -1,6 +1,5 @@
 """What the classifier and the regressor share: the network, its training, and the second stage."""
 
-from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -209,9 +208,8 @@ class _BayesianMLP(BayesianEstimator):
         return ParticlePosterior(networks, state=self._networks)
 
     def _attributes(self, bijection, names, fitted, posterior):
-        posterior, fitted = copy(posterior), fitted | {"_networks": _without_rows(posterior.state)}
-        posterior.state = None
-        return super()._attributes(bijection, names, fitted, posterior)
+        fitted = fitted | {"_networks": _without_rows(posterior.state)}
+        return super()._attributes(bijection, names, fitted, posterior._with(state=None))
 
     def __getstate__(self):
         state = super().__getstate__()
