@@ -59,8 +59,6 @@ class SplitKernel:
 
     def noise(self, X):
         """Variance of the white noise, shape (n,)."""
-        if not self.is_noisy:
-            return np.zeros(len(X))
         return np.maximum(self.kernel.diag(X) - self.signal.diag(X), 0.0)
 
     def noise_gradient(self, X):

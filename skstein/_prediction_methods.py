@@ -35,7 +35,6 @@ def lazy_on_collections(method):
     def predicted(self, X, *args, **kwargs):
         if not shards.is_collection(X):
             return method(self, X, *args, **kwargs)
-        check_is_fitted(self)
         return shards.by_block(lambda rows: method(self, rows, *args, **kwargs), X)
 
     return predicted
@@ -153,7 +152,6 @@ class PredictsOutcomes:
         ValueError
             If ``n_samples`` is not a positive integer.
         """
-        check_is_fitted(self)
         rng = as_generator(random_state)
         drawn = self._drawn_heads(X, n_samples, rng)
         draws = without_overflow(self._outcome.sample(heads, rng) for _, heads, _ in drawn)

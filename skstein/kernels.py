@@ -256,8 +256,7 @@ class Linear(Kernel):
         return _scale("scale", self.scale, {"dim": float(dim)}, '"dim"')
 
     def _factor(self, dim):
-        known = type(self.scale) is float and 0.0 < self.scale < np.inf
-        return (self.scale if known else self._c(dim)) / (1.0 + dim)
+        return self._c(dim) / (1.0 + dim)
 
     def matrix(self, x, y):
         return self._factor(x.shape[1]) * (1.0 + x @ y.T)

@@ -34,14 +34,17 @@ def zero_variance_moments(draws, scores):
 
     Parameters
     ----------
-    draws, scores : ndarray of shape (n, dim)
-        The scores are of all rows of data.
+    draws : ndarray of shape (n, dim)
+    scores : ndarray of shape (n, dim) or None
+        Of all rows of data; without them the moments are those of the draws.
 
     Returns
     -------
     mean : ndarray of shape (dim,)
     covariance : ndarray of shape (dim, dim)
     """
+    if scores is None:
+        return draws.mean(axis=0), np.atleast_2d(np.cov(draws.T, ddof=0))
     mean = draws.mean(axis=0) - scores.mean(axis=0) @ _slopes(draws, scores)
     z, n = draws - mean, len(draws)
     # The sums over draws of products of the identities (s_j z_k + s_k z_j) / 2 + delta_jk with
@@ -117,7 +120,7 @@ def move_to_moments(posterior, target, draws, scores):
     if not enough and len(points) < _LEAST_POINTS:
         return True
     scores = None if target.stochastic else scores
-    moments_of = (_moments if scores is None else zero_variance_moments) if enough else _margins
+    moments_of = zero_variance_moments if enough else _margins
     try:
         mean, spread = moments_of(draws, scores)
         heavy = kurtosis(draws, axis=0, fisher=False).max() > _MAX_KURTOSIS
@@ -141,10 +144,6 @@ def move_to_moments(posterior, target, draws, scores):
     if np.isfinite(target.log_density(asked)).all():
         posterior.particles, posterior.log_densities, posterior.scores = moved, None, None
     return True
-
-
-def _moments(draws, scores):
-    return draws.mean(axis=0), np.atleast_2d(np.cov(draws.T, ddof=0))
 
 
 def monte_carlo_errors(draws, scores):

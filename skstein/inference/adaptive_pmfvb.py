@@ -181,8 +181,7 @@ class AdaptivePMFVB(Engine):
     def _with_noise(self, target, theta, rng):
         """The particles, with noise variances drawn from their factor."""
         theta = theta.copy()
-        if target.n_noise:
-            shape, rate = self._noise_factor(target, theta)
-            draws = rng.gamma(shape, size=(len(theta), target.n_noise))
-            theta[:, target.n_weights :] = np.log(rate / draws)
+        shape, rate = self._noise_factor(target, theta)
+        draws = rng.gamma(shape, size=(len(theta), target.n_noise))
+        theta[:, target.n_weights :] = np.log(rate / draws)
         return theta

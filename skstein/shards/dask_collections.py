@@ -78,10 +78,10 @@ def _dask_blocks(X, given, client=None):
     # As they are where blocks can be those of the same rows; else by the numbers of rows.
     apart = [name for name, values in cut.items() if _cuts(values) != _cuts(X)]
     if in_memory or any(
-        _n_blocks(cut[name]) != _n_blocks(X) or _known(cut[name]) for name in apart
+        len(_cuts(cut[name])) != len(_cuts(X)) or _known(cut[name]) for name in apart
     ):
         X = _with_sizes(X, client)
-        (sizes,) = _cuts(X)
+        sizes = _cuts(X)
         for name in [*in_memory, *apart]:
             values = given[name]
             if name in in_memory:
@@ -102,16 +102,12 @@ def _dask_blocks(X, given, client=None):
 
 
 def _cuts(values):
-    """Numbers of rows of each block, ((n, ...),); NaN where they are not known."""
-    return values.chunks[:1] if hasattr(values, "chunks") else ((np.nan,) * values.npartitions,)
-
-
-def _n_blocks(values):
-    return len(_cuts(values)[0])
+    """Numbers of rows of each block, (n, ...); NaN where they are not known."""
+    return values.chunks[0] if hasattr(values, "chunks") else (np.nan,) * values.npartitions
 
 
 def _known(values):
-    return not np.isnan(_cuts(values)[0]).any()
+    return not np.isnan(_cuts(values)).any()
 
 
 def _with_sizes(values, client):
@@ -170,11 +166,10 @@ def _lazy(function, X, y, one):
     from dask import delayed
 
     pieces, _ = _dask_blocks(X, {} if y is None else {"y": y})
-    sizes = _cuts(X)[0]
     visit = delayed(partial(_values, function, one))
     blocks = [
         da.from_delayed(visit(piece), shape=(size, *one.shape[1:]), dtype=one.dtype)
-        for piece, size in zip(pieces, sizes, strict=True)
+        for piece, size in zip(pieces, _cuts(X), strict=True)
     ]
     return da.concatenate(blocks, allow_unknown_chunksizes=True)
 

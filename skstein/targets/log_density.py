@@ -110,24 +110,8 @@ class LogDensity(Target):
             raise ValueError(f"{name} returned shape {value.shape}, expected {shape}.")
         value = _real(value, name)
         if np.isnan(value).any():
-            self._explain_nan(name, value, args[0])
+            _explain_nan(name, value, args[0])
         return value
-
-    @staticmethod
-    def _explain_nan(name, value, theta):
-        if name in ("hessian", "sample_prior"):
-            raise NotANumber(f"{name} returned NaN; check the function")
-        bad = np.isnan(value.reshape(len(value), -1)).any(axis=1)
-        # A trajectory that has run off, where squares overflow, is the engine's to reject.
-        bad &= (np.abs(theta) < _RUN_OFF).all(axis=1)
-        if bad.any():
-            first = np.flatnonzero(bad)[0]
-            where = np.array2string(theta[first], threshold=6, precision=4)
-            raise NotANumber(
-                f"{name} returned NaN for particle {first} of {len(value)}, at theta = {where}; "
-                "where the density is 0, return -inf for it and any finite score, and check the "
-                "function there"
-            )
 
     def log_density(self, theta):
         return self._call("log_density", (len(theta),), theta)
@@ -143,3 +127,19 @@ class LogDensity(Target):
 
     def log_prior(self, theta):
         return self._call("log_prior", (len(theta),), theta)
+
+
+def _explain_nan(name, value, theta):
+    if name in ("hessian", "sample_prior"):
+        raise NotANumber(f"{name} returned NaN; check the function")
+    bad = np.isnan(value.reshape(len(value), -1)).any(axis=1)
+    # A trajectory that has run off, where squares overflow, is the engine's to reject.
+    bad &= (np.abs(theta) < _RUN_OFF).all(axis=1)
+    if bad.any():
+        first = np.flatnonzero(bad)[0]
+        where = np.array2string(theta[first], threshold=6, precision=4)
+        raise NotANumber(
+            f"{name} returned NaN for particle {first} of {len(value)}, at theta = {where}; "
+            "where the density is 0, return -inf for it and any finite score, and check the "
+            "function there"
+        )

@@ -284,9 +284,8 @@ class MLPTarget(Target):
         for block, root, prior in self.groups:
             theta[:, block] = prior.sample(rng, m, block.stop - block.start) / root
         theta[:, self._tail] *= self._tail_scale
-        if self.n_noise:
-            gamma = rng.gamma(self.noise_shape, size=(m, self.n_noise))
-            theta[:, self.n_weights :] = np.log(self.noise_scale) - np.log(gamma)
+        gamma = rng.gamma(self.noise_shape, size=(m, self.n_noise))
+        theta[:, self.n_weights :] = np.log(self.noise_scale) - np.log(gamma)
         return theta
 
     # What engines for networks are made of.

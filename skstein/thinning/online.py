@@ -366,11 +366,10 @@ class OnlineKSDThinner(BaseEstimator):
 
     def _differs_from_previous(self, samples):
         fresh = np.ones(samples.shape[:2], dtype=bool)
-        if samples.shape[1]:
-            fresh[:, 1:] = np.any(samples[:, 1:] != samples[:, :-1], axis=2)
-            if self._previous is not None and len(self._previous) == len(samples):
-                fresh[:, 0] = np.any(samples[:, 0] != self._previous, axis=1)
-            self._previous = samples[:, -1].copy()
+        fresh[:, 1:] = np.any(samples[:, 1:] != samples[:, :-1], axis=2)
+        if self._previous is not None and len(self._previous) == len(samples):
+            fresh[:, 0] = np.any(samples[:, 0] != self._previous, axis=1)
+        self._previous = samples[:, -1].copy()
         return fresh
 
     def _count_rejected(self, n_rejected):
