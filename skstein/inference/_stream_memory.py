@@ -4,9 +4,10 @@ A quadratic is fitted to the log likelihood at the particles by least squares, o
 they are too few for that, and the quadratics add up. The density of all rows so far is then known
 anywhere: particles are drawn from the normal nearest to it and weighted towards it, and no draw
 inherits the errors of another. If the log likelihood is not a quadratic over the particles, as that
-of the first few rows, the residuals say so, and the rows are held. As rows come in, the posterior becomes narrow within the particles that
-a quadratic was fitted to, and what is left of the residuals is a slope, of less and less weight;
-if it drifts out of them, what was missed grows with the square of the distance.
+of the first few rows, the residuals say so, and the rows are held. As rows come in, the posterior
+becomes narrow within the particles that a quadratic was fitted to, and what is left of the
+residuals is a slope, of less and less weight; if it drifts out of them, what was missed grows with
+the square of the distance.
 """
 
 from dataclasses import dataclass

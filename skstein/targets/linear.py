@@ -113,7 +113,7 @@ class LinearTarget(RegressionTarget):
         self._keep(self._gram_of_rows() if self.n_columns <= _GRAM_UP_TO else None, self._sums)
 
     def _keep(self, gram, sums):
-        """Take a Gram matrix, and the ``sums`` of `_sums` about a place where they do not cancel."""
+        """Keep a Gram matrix, and the ``sums`` of `_sums` about where they do not cancel."""
         self._spectrum, self._gram, self._center = None, gram, np.zeros(self.n_columns)
         if gram is not None:  # about a ridge solution
             ridge = 1e-10 * max(1.0, np.trace(gram) / max(1, self.n_columns))
