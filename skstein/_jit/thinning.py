@@ -188,8 +188,7 @@ def _stein_row(x, s, points, scores, kernel, scratch):
 
     ``scratch`` has four rows, which hold intermediate values of at least as many points.
     """
-    row, slopes = scratch[0], scratch[1]
-    squares, curvatures = scratch[2], scratch[3]
+    row, slopes, squares, curvatures = scratch[0], scratch[1], scratch[2], scratch[3]
     gaussian, scale2, exponent, rates, _ = kernel
     dim, n = points.shape
     trace = 0.0
@@ -265,19 +264,20 @@ def _offer(d, x, s, index, candidates, kernel):
     """Let a sample compete for its group; True when the group's best candidate stands ready."""
     n = d.counts[SIZE]
     _stein_row(x, s, d.points[:, :n], d.scores[:, :n], kernel, d.scratch)
-    row = d.scratch[0, :n]
+    row, total = d.scratch[0], 0.0
     identity = _identity(x, s, kernel.rates)
-    row += kernel.spread * identity * d.identities[:n]
+    for i in range(n):
+        row[i] += kernel.spread * identity * d.identities[i]
+        total += row[i]
     own = _stein_diagonal(s, kernel) + kernel.spread * identity * identity
-    objective = own + 2.0 * row.sum()  # eq. 10
+    objective = own + 2.0 * total  # eq. 10
     if d.counts[GROUP] == 0 or objective < d.best_numbers[0]:
-        d.best_numbers[0] = objective
-        d.best_numbers[1] = own
-        d.best_numbers[2] = identity
+        d.best_numbers[0], d.best_numbers[1], d.best_numbers[2] = objective, own, identity
         d.best_index[0] = index
-        d.best_point[:] = x
-        d.best_score[:] = s
-        d.best_row[:n] = row
+        for k in range(x.size):
+            d.best_point[k], d.best_score[k] = x[k], s[k]
+        for i in range(n):
+            d.best_row[i] = row[i]
     d.counts[GROUP] += 1
     if d.counts[GROUP] < candidates:
         return False
@@ -290,21 +290,21 @@ def _offer(d, x, s, index, candidates, kernel):
 def _place(d, j):
     """Write the candidate into slot j; the other points' row sums are the caller's."""
     n = d.counts[SIZE]
-    d.matrix[:n, j] = d.best_row[:n]
-    d.matrix[j, :n] = d.best_row[:n]
+    for i in range(n):
+        d.matrix[i, j] = d.matrix[j, i] = d.best_row[i]
     d.matrix[j, j] = d.best_numbers[1]
     d.row_sums[j] = d.matrix[j, :n].sum()
-    d.identities[j] = d.best_numbers[2]
-    d.points[:, j] = d.best_point
-    d.scores[:, j] = d.best_score
-    d.index[j] = d.best_index[0]
+    for k in range(d.best_point.size):
+        d.points[k, j], d.scores[k, j] = d.best_point[k], d.best_score[k]
+    d.identities[j], d.index[j] = d.best_numbers[2], d.best_index[0]
     d.counts[ENTERED] += 1
 
 
 @compiled
 def _append(d):
     n = d.counts[SIZE]
-    d.row_sums[:n] += d.best_row[:n]
+    for i in range(n):
+        d.row_sums[i] += d.best_row[i]
     d.counts[SIZE] = n + 1
     _place(d, n)
 
@@ -357,15 +357,13 @@ def _worst(d):
 def _drop(d, j):
     """Remove point j; the last point takes its slot."""
     last = d.counts[SIZE] - 1
-    for i in range(last + 1):
+    for k in range(len(d.points)):
+        d.points[k, j], d.scores[k, j] = d.points[k, last], d.scores[k, last]
+    for i in range(last, -1, -1):  # the last point's diagonal comes first, and goes on to j
         d.row_sums[i] -= d.matrix[i, j]
+        d.matrix[i, j] = d.matrix[j, i] = d.matrix[last, i]
     d.row_sums[j] = d.row_sums[last]
-    d.identities[j] = d.identities[last]
-    d.index[j] = d.index[last]
-    d.points[:, j] = d.points[:, last]
-    d.scores[:, j] = d.scores[:, last]
-    d.matrix[j, : last + 1] = d.matrix[last, : last + 1]
-    d.matrix[: last + 1, j] = d.matrix[: last + 1, last]
+    d.identities[j], d.index[j] = d.identities[last], d.index[last]
     d.best_row[j] = d.best_row[last]
     d.counts[SIZE] = last
     _refresh(d)
@@ -401,8 +399,7 @@ def _thin_floored(d, x, scores, index, floors, slacks, candidates, kernel):
         bound = d.row_sums[:n].sum() / (n * n) + slacks[step]
         while n - 1 >= max(1.0, floors[step]):
             worst = _worst(d)
-            contribution = 2.0 * d.row_sums[worst] - d.matrix[worst, worst]
-            rest = d.row_sums[:n].sum() - contribution
+            rest = d.row_sums[:n].sum() - (2.0 * d.row_sums[worst] - d.matrix[worst, worst])
             if not rest < bound * (n - 1) * (n - 1):
                 break
             _drop(d, worst)
@@ -416,7 +413,8 @@ def _add_row(x, s, points, scores, kernel, scratch, sign, sums):
     for low in range(0, sums.size, _PIECE):
         high = min(low + _PIECE, sums.size)
         _stein_row(x, s, points[:, low:high], scores[:, low:high], kernel, scratch)
-        sums[low:high] += sign * scratch[0, : high - low]
+        for i in range(low, high):
+            sums[i] += sign * scratch[0, i - low]
 
 
 @compiled
@@ -439,7 +437,8 @@ def _greedy(x, scores, kernel, indices):
 def _sum_rows(x, scores, points, point_scores, order, n, kernel, scratch, diagonal, row_sums):
     """Row sums of the Stein matrix of the first n points, from one half of it."""
     row = scratch[0]
-    row_sums[:n] = diagonal[:n]
+    for i in range(n):
+        row_sums[i] = diagonal[i]
     for low in range(0, n, _PIECE):
         high = min(low + _PIECE, n)
         for i in range(high):
@@ -477,8 +476,8 @@ def _backward(x, scores, kernel, order, n_points):
         j = order[worst]
         n -= 1
         order[worst], order[n] = order[n], j
-        points[:, worst] = points[:, n]
-        point_scores[:, worst] = point_scores[:, n]
+        for k in range(len(points)):
+            points[k, worst], point_scores[k, worst] = points[k, n], point_scores[k, n]
         diagonal[worst] = diagonal[n]
         row_sums[worst] = row_sums[n]
         _add_row(x[j], scores[j], points, point_scores, kernel, scratch, -1.0, row_sums[:n])
@@ -494,7 +493,8 @@ def _stein_matrix(x, scores, kernel, matrix):
         there = points[:, low:high]
         for i in range(n):
             _stein_row(x[i], scores[i], there, point_scores[:, low:high], kernel, scratch)
-            matrix[i, low:high] = scratch[0, : high - low]
+            for j in range(low, high):
+                matrix[i, j] = scratch[0, j - low]
 
 
 @compiled(fastmath=REORDERED)
