@@ -1,7 +1,7 @@
 """After `fit`: new parameters are for the next one, and what is asked of this one is checked."""
 
 import pickle
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -109,7 +109,8 @@ def fitted(Estimator, n_rows=40, **params):
 
 @pytest.fixture(scope="module")
 def fits():
-    return {Estimator: fitted(Estimator) for Estimator in FITS}
+    """From an estimator to its fit, once it is asked for: networks take long to compile."""
+    return cache(fitted)
 
 
 @pytest.mark.parametrize("Estimator", sorted(FITS.keys() - {StochasticVolatility}, key=str))
@@ -128,7 +129,7 @@ def another(name, value):
 
 @pytest.mark.parametrize("Estimator", FITS)
 def test_a_parameter_that_is_set_after_fit_changes_no_prediction(fits, Estimator):
-    model, X = fits[Estimator]
+    model, X = fits(Estimator)
     X = X[:5]
     before = predictions(model, X)
     for name, value in model.get_params(deep=False).items():
@@ -154,7 +155,7 @@ def test_a_fit_that_is_refused_leaves_the_one_before(Estimator):
 @pytest.mark.parametrize("n_samples", [0, -1, 10.0, True, "many"])
 @pytest.mark.parametrize("Estimator", FITS)
 def test_a_number_of_draws_is_a_positive_integer(fits, Estimator, n_samples):
-    model, X = fits[Estimator]
+    model, X = fits(Estimator)
     calls = [partial(model.posterior_.sample, n_samples)]
     if isinstance(model, StochasticVolatility):
         calls.append(partial(model.sample_predictive, 2, n_samples))
