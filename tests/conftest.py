@@ -1,6 +1,7 @@
 """Fixtures of all tests: a generator whose seed is an option, and the reference posteriors."""
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -27,13 +28,15 @@ def pytest_addoption(parser):
 def pytest_xdist_make_scheduler(config, log):
     """One worker runs what trains networks: the other one need not compile their routines too.
 
-    This does not need the groups of xdist 3.8, which pytest 9.2 ignores.
+    All cases of one test go to one worker, which makes what they share once. This does not need the
+    groups of xdist 3.8, which pytest 9.2 ignores.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return "networks" if "MLP" in nodeid or "network" in nodeid else nodeid
+            networks = re.search("MLP|mlp|network|staged", nodeid)
+            return "networks" if networks else nodeid.partition("[")[0]
 
     return Scheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
