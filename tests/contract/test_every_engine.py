@@ -204,7 +204,7 @@ def test_grid_over_engines_and_what_they_contain(problem):
     assert estimator.inference == "laplace" and estimator.prior == "normal"
 
 
-def test_a_pickle_predicts_the_same_in_a_new_process(tmp_path):
+def test_pickles_of_networks_and_others_predict_the_same_in_a_new_process(tmp_path):
     expected = []
     for problem, engine in (case.values for case in CASES):
         X, y = data(problem)
