@@ -1,10 +1,12 @@
 """Small engines and networks, for tests of what does not depend on a posterior's accuracy."""
 
+from functools import cache
 from itertools import product
 from operator import ne
 
 import pytest
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator_sparse_matrix, parametrize_with_checks
 
 from skstein.inference import (
     FWSS,
@@ -51,9 +53,9 @@ NETWORK_ENGINES = {
 }
 
 
-def later(value):
+def later(*values):
     """A parameter of `make test-all` alone: a case of what the others test in every run."""
-    return pytest.param(value, marks=pytest.mark.slow)
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def crossed(*values):
@@ -67,6 +69,19 @@ def crossed(*values):
         pytest.param(*each, marks=[pytest.mark.slow] * (sum(map(ne, each, first)) > 1))
         for each in product(*values)
     ]
+
+
+def with_checks(estimators, **params):
+    """`parametrize_with_checks` that prints an estimator once, not for each of its checks.
+
+    Sparse matrices are for `make test-all`: they are converted where sparse arrays are.
+    """
+    mark = parametrize_with_checks(estimators, **params)
+    names, cases = mark.args
+    for i, case in enumerate(cases):
+        if getattr(case[-1], "func", None) is check_estimator_sparse_matrix:
+            cases[i] = later(*case)
+    return pytest.mark.parametrize(names, cases, ids=cache(mark.kwargs["ids"]))
 
 
 def network(Estimator, engine="ensemble", **params):

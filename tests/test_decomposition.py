@@ -17,9 +17,9 @@ from sklearn.utils.estimator_checks import (
     check_dataframe_column_names_consistency,
     check_get_feature_names_out_error,
     check_param_validation,
-    parametrize_with_checks,
 )
 
+import small
 from skstein import LatentDirichletAllocation, _topics
 from skstein._jit import lda as jit
 from skstein._topics import TopicParticles, TopicPosterior, document_blocks, match_topics
@@ -373,7 +373,7 @@ def test_snapshots(rng):
 # scikit-learn's contract
 
 
-@parametrize_with_checks(
+@small.with_checks(
     [
         LatentDirichletAllocation(n_components=3),
         LatentDirichletAllocation(n_components=3, learning_method="batch", n_sweeps=0),

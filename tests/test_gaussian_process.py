@@ -32,8 +32,9 @@ from sklearn.gaussian_process.kernels import (
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.utils.estimator_checks import check_param_validation, parametrize_with_checks
+from sklearn.utils.estimator_checks import check_param_validation
 
+import small
 from skstein import SparseGPRegressor, predictive
 from skstein._inducing import JITTER, InducingPosterior, SplitKernel, log_marginal_likelihood
 
@@ -653,10 +654,16 @@ def test_degenerate_input_gives_finite_predictions(rng, case, scale):
 
 # Some of the checks' toy data leave hyper-parameters at their bounds, which is rightly said.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
+@small.with_checks(
     [
         SparseGPRegressor(),
-        SparseGPRegressor(n_inducing=50, n_particles=3, batch_size=40, approximation="fitc"),
+        SparseGPRegressor(
+            n_inducing=50,
+            n_particles=3,
+            batch_size=40,
+            approximation="fitc",
+            n_optimizer_samples=40,
+        ),
     ]
 )
 def test_sklearn_check(estimator, check):

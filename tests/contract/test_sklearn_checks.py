@@ -1,5 +1,6 @@
-"""scikit-learn's own checks: all of them for every estimator with one engine, and for every engine
-with one estimator; for the rest of the product, in `make test-all`, those that an engine can fail.
+"""scikit-learn's own checks: all of them for every estimator with one engine, and for some engines
+with one estimator; for the other engines, and in `make test-all` for the rest of the product, those
+that an engine can fail. There every engine has all of them with one estimator.
 """
 
 from itertools import product
@@ -13,9 +14,10 @@ from sklearn.utils.estimator_checks import (
     check_estimators_pickle,
     check_fit2d_1feature,
     check_fit2d_1sample,
+    check_fit_idempotent,
     check_param_validation,
+    check_readonly_memmap_input,
     check_sample_weight_equivalence_on_dense_data,
-    parametrize_with_checks,
 )
 
 import small
@@ -79,27 +81,28 @@ LINEAR, OTHER_LINEAR = cross(ESTIMATORS, SHORT)
 LINEAR += [(Estimator, "laplace") for Estimator in [*COUNTS, BayesianGammaRegression]]
 OTHER_LINEAR += product(COUNTS, [engine for engine in SHORT if engine != "laplace"])
 NETWORK, OTHER_NETWORK = cross(NETWORKS, small.NETWORK_ENGINES)
-# What an engine does to a network is much the same work for each: two of them in every run.
-NETWORK_FIRST = [pair for pair in NETWORK if pair[1] in ("ensemble", "ksd-mcmc")]
-NETWORK_LATER = [pair for pair in NETWORK if pair not in NETWORK_FIRST]
+# What an engine is given is much the same for each: these in every run, and all of them later.
+IN_EVERY_RUN = ("svgd", "laplace", "ksd-mcmc"), ("ensemble", "ksd-mcmc")
+FIRST = [linear(*pair) for pair in LINEAR if pair[1] in IN_EVERY_RUN[0]]
+FIRST += [network(*pair) for pair in NETWORK if pair[1] in IN_EVERY_RUN[1]]
+LATER = [linear(*pair) for pair in LINEAR if pair[1] not in IN_EVERY_RUN[0]]
+LATER += [network(*pair) for pair in NETWORK if pair[1] not in IN_EVERY_RUN[1]]
 
 
-@parametrize_with_checks(
-    [linear(*pair) for pair in LINEAR] + [network(*pair) for pair in NETWORK_FIRST]
-)
+@small.with_checks(FIRST)
 def test_sklearn_check(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks([network(*pair) for pair in NETWORK_LATER])
-def test_sklearn_check_of_networks(estimator, check):
+@small.with_checks(LATER)
+def test_sklearn_check_of_more_engines(estimator, check):
     check(estimator)
 
 
 @pytest.mark.parametrize(
     "estimator",
-    [network(*pair) for pair in NETWORK_LATER]
+    LATER
     + [small.later(linear(*pair)) for pair in OTHER_LINEAR]
     + [small.later(network(*pair)) for pair in OTHER_NETWORK],
     ids=repr,
@@ -111,6 +114,8 @@ def test_sklearn_check_of_networks(estimator, check):
         check_estimators_pickle,
         check_fit2d_1feature,
         check_fit2d_1sample,
+        check_fit_idempotent,
+        check_readonly_memmap_input,
         check_sample_weight_equivalence_on_dense_data,
     ],
 )
@@ -123,7 +128,7 @@ def not_on_minibatches(estimator):
     return {f"check_sample_weight_equivalence_on_{kind}_data": why for kind in ("dense", "sparse")}
 
 
-@parametrize_with_checks(
+@small.with_checks(
     [
         network(BayesianMLPRegressor, "ksd-mcmc", batch_size="auto"),
         network(BayesianMLPClassifier, "ensemble", batch_size="auto"),
@@ -142,7 +147,7 @@ def not_without_noise(estimator):
     return {name: why} if estimator.noise == "student-t" else {}
 
 
-@parametrize_with_checks(
+@small.with_checks(
     [
         BayesianLinearRegression(clone(SHORT["svgd"]), noise="student-t"),
         BayesianLinearRegression(clone(SHORT["svgd"]), noise="heteroscedastic"),
