@@ -217,6 +217,7 @@ def test_out_of_fold_predictions(model, data):
         assert_allclose(found[test], fold.predict(X.iloc[test]))
 
 
+@regressor_only
 def test_learning_curve_in_parallel(model, data):
     X, y = data
     options = {"train_sizes": [0.7], "cv": 2, "shuffle": True, "random_state": 0}

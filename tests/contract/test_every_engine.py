@@ -185,7 +185,7 @@ def test_fit_runs_a_clone_and_leaves_the_engine_alone(problem, engine):
     assert vars(instance) == before
 
 
-@pytest.mark.parametrize("problem", ["regression", "binary"])
+@pytest.mark.parametrize("problem", ["regression", small.later("binary")])
 def test_grid_over_engines_and_what_they_contain(problem):
     X, y = data(problem, n=30)
     grid = {"inference": list(ENGINES), "inference__n_particles": [10], "prior__scale": [0.5, 2.0]}

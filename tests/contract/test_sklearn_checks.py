@@ -129,14 +129,21 @@ def not_on_minibatches(estimator):
 
 
 @small.with_checks(
-    [
-        network(BayesianMLPRegressor, "ksd-mcmc", batch_size="auto"),
-        network(BayesianMLPClassifier, "ensemble", batch_size="auto"),
-    ],
+    [network(BayesianMLPClassifier, "ensemble", batch_size="auto")],
     expected_failed_checks=not_on_minibatches,
     xfail_strict=False,
 )
 def test_sklearn_check_on_minibatches(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@small.with_checks(
+    [network(BayesianMLPRegressor, "ksd-mcmc", batch_size="auto")],
+    expected_failed_checks=not_on_minibatches,
+    xfail_strict=False,
+)
+def test_sklearn_check_of_chains_on_minibatches(estimator, check):
     check(estimator)
 
 
