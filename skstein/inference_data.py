@@ -66,7 +66,9 @@ def to_arviz(
     Notes
     -----
     In ArviZ every row counts once, whatever the sample or class weights of the fit. `skstein.loo`
-    takes weights.
+    takes weights. Of more than two classes `BayesianProbitRegression` normalises the probabilities
+    after the fit. ``log_likelihood`` has these here, and scores made of them alone are too high;
+    those of `skstein.loo` are right.
 
     Examples
     --------

@@ -168,7 +168,9 @@ def loo(estimator, X, y, sample_weight=None, offset=None):
     blocks = []
     for rows, heads, _ in inner._row_heads(prediction.X, theta):
         value = prediction.outcome.log_density_by_particle(heads, y[rows])
-        left_out, k = pareto_smoothed(log_weights - powers[rows, None] * value)
+        # Of several probit classes the posterior has another likelihood than their probability.
+        likelihood = prediction.outcome.log_density(heads, y[rows, None])
+        left_out, k = pareto_smoothed(log_weights - powers[rows, None] * likelihood)
         seen = logsumexp(value + log_weights, axis=1) - logsumexp(log_weights)
         blocks.append(np.stack([logsumexp(value + left_out, axis=1), seen, k]))
     pointwise, seen, k = np.concatenate(blocks, axis=1)

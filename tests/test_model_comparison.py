@@ -14,6 +14,7 @@ from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianMLPRegressor,
+    BayesianProbitRegression,
     ParticlePosterior,
     SparseGPRegressor,
     compare,
@@ -112,6 +113,19 @@ def test_scores_are_those_of_refits():
     found = loo(model.fit(X, y), X, y).pointwise[left_out]
     assert abs(found.sum() - sum(expected)) < 0.15
     assert np.abs(found - expected).max() < 0.1
+
+
+def test_of_several_probit_classes_ratios_are_those_of_the_fit(rng):
+    X = rng.normal(size=(30, 1))
+    y = np.digitize(X[:, 0] + 0.7 * rng.normal(size=30), [-0.5, 0.5])
+    model = BayesianProbitRegression("pmfvb", standardize=False, random_state=0)
+    expected, left_out = [], range(0, 30, 3)
+    for i in left_out:
+        rest = np.arange(30) != i
+        expected.append(model.fit(X[rest], y[rest]).log_predictive(X[[i]], y[[i]])[0])
+    found = loo(model.fit(X, y), X, y).pointwise[left_out]
+    assert abs(found.sum() - sum(expected)) < 0.1
+    assert_allclose(found, expected, atol=0.1)
 
 
 @pytest.mark.parametrize("weights", ["of rows", "of classes"])
