@@ -117,6 +117,18 @@ def test_predictions_of_the_density_are_averages_of_the_particles(outcome, rng):
     assert_allclose(np.exp(outcome.log_predictive(heads, weights, y)), by_particle @ weights)
 
 
+@pytest.mark.parametrize("df", [2.1, 30.0, 1e4, 1e12, 1e16, 1e50])
+def test_the_density_of_a_student_t_has_all_digits(df, rng):
+    heads, y = rng.normal(size=(2, 3, 5)), rng.normal(size=5)
+    reference = stats.t(df) if df < 1e6 else stats.norm()  # SciPy loses digits, too
+    scale = np.exp(0.5 * heads[1])
+    expected = reference.logpdf((y - heads[0]) / scale) - np.log(scale)
+    assert_allclose(StudentT(df=df).log_density(heads, y), expected, rtol=1e-9, atol=1e-7)
+    if df < 1e16:
+        heads = np.concatenate([heads, np.full((1, 3, 5), np.log(df - 2.0))])
+        assert_allclose(StudentT().log_density(heads, y), expected, rtol=1e-9, atol=1e-7)
+
+
 @pytest.mark.parametrize("noise_prior", [HalfStudentT(4.0, 0.7), InverseGamma(2.5, 0.8)])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])

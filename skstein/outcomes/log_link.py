@@ -48,7 +48,7 @@ def binet(x, order):
     x = np.asarray(x, dtype=float)
     terms = _TERMS * [1.0, -_POWERS, _POWERS * (_POWERS + 1.0)][order]
     far = np.maximum(x, _FROM)
-    result = np.polynomial.polynomial.polyval(far**-2.0, terms) / far
+    result = np.asarray(np.polynomial.polynomial.polyval(far**-2.0, terms) / far)
     near = x < _FROM
     if near.any():
         x = x[near]

@@ -3,13 +3,14 @@
 import math
 
 import numpy as np
-from scipy.special import digamma, gammaln, polygamma, stdtr, stdtrit
+from scipy.special import digamma, polygamma, stdtr, stdtrit
 from scipy.stats import t
 
 from ..priors import HalfStudentT
 from ..priors.noise import JointPrior, LogGamma
 from .base import in_rows
 from .location_scale import LocationScale
+from .log_link import binet
 
 LEAST_DF = 2.0  # of which there is a variance; with more, its posterior mean is finite too
 
@@ -56,8 +57,9 @@ class StudentT(LocationScale):
     def log_density(self, eta, y):
         df, half = self._df(eta), 0.5 * (self._df(eta) + 1.0)
         square = np.square(y - eta[0]) * np.exp(-eta[1])
-        constant = gammaln(half) - gammaln(0.5 * df) - 0.5 * np.log(math.pi * df)
-        return constant - 0.5 * eta[1] - half * np.log1p(square / df)
+        # log Gamma(half) - log Gamma(df / 2) - log(df / 2) / 2 + 1 / 2, without large numbers.
+        ratio = binet(half, 0) - binet(0.5 * df, 0) + 0.5 * df * np.log1p(1.0 / df)
+        return ratio - 0.5 * (1.0 + math.log(2.0 * math.pi) + eta[1]) - half * np.log1p(square / df)
 
     def residual(self, eta, y):
         df, precision, error = self._df(eta), np.exp(-eta[1]), y - eta[0]
