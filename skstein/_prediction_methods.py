@@ -104,7 +104,7 @@ class PredictsOutcomes:
         Raises
         ------
         ValueError
-            If ``q`` leaves [0, 1].
+            If ``q`` is outside [0, 1].
         """
         q = check_fractions(q, "q")
         return self._over_rows(X, lambda heads, w: self._outcome.quantiles(heads, w, q))
@@ -126,7 +126,7 @@ class PredictsOutcomes:
         Raises
         ------
         ValueError
-            If ``level`` leaves [0, 1].
+            If ``level`` is outside [0, 1].
         """
         return self.predict_quantiles(X, interval_ends(level))
 

@@ -102,7 +102,7 @@ class Predictive:
         Raises
         ------
         ValueError
-            If ``q`` leaves [0, 1].
+            If ``q`` is outside [0, 1].
         """
         return self.estimator.predict_quantiles(self.X, q)
 
@@ -122,7 +122,7 @@ class Predictive:
         Raises
         ------
         ValueError
-            If ``level`` leaves [0, 1].
+            If ``level`` is outside [0, 1].
         """
         return self.quantiles(interval_ends(level))
 

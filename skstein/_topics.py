@@ -192,7 +192,7 @@ class TopicPosterior:
         Raises
         ------
         ValueError
-            If ``q`` leaves [0, 1].
+            If ``q`` is outside [0, 1].
         """
         fractions = check_fractions(q, "q")[:, None, None]
         words = slice(None) if words is None else np.atleast_1d(words)

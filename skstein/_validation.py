@@ -172,7 +172,7 @@ def check_count(value, name):
 
 
 def check_fractions(values, name):
-    """``values`` as a float64 array of shape (k,), refused by ``name`` if one leaves [0, 1]."""
+    """``values`` as a float64 array of shape (k,), refused by ``name`` if one is outside [0, 1]."""
     fractions = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if fractions.ndim != 1 or not np.all((fractions >= 0.0) & (fractions <= 1.0)):
         raise ValueError(f"{name} must be one or several numbers from 0 to 1; got {values!r}.")

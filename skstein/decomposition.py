@@ -136,8 +136,8 @@ class LatentDirichletAllocation(
 
     References
     ----------
-    Dai, He, Dai & Song (2016), "Provable Bayesian inference via particle mirror descent",
-    appendix F.2.
+    Dai, He, Dai & Song (2016), "Provable Bayesian inference via particle mirror descent"
+    (arXiv:1506.03101), appendix F.2.
 
     Examples
     --------

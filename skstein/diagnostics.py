@@ -13,7 +13,7 @@ and the ESS is the smaller.
 
 Reference
 ---------
-Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), "Rank-normalization, folding, and
+Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), "Rank-normalization, folding, and
 localization: an improved R-hat for assessing convergence of MCMC" (doi:10.1214/20-BA1221), Bayesian
 Analysis 16(2).
 """

@@ -174,8 +174,8 @@ class RBF(_Radial):
 class IMQ(_Radial):
     """Inverse multiquadric kernel ``k(x, y) = (1 + |x - y|^2 / l^2)^exponent``.
 
-    With an exponent in (-1, 0) its KSD is known to control convergence, which that of the RBF does
-    not (Gorham & Mackey 2017).
+    With an exponent in (-1, 0) its KSD is known to control convergence to distantly dissipative
+    targets, which that of the RBF does not in three or more dimensions (Gorham & Mackey 2017).
 
     Parameters
     ----------

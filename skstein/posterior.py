@@ -304,7 +304,7 @@ class ParticlePosterior:
         points, scores = self.whitening.inverse(self.particles), np.asarray(self.scores)
         return points, self.whitening.pull_score(points, scores)
 
-    def summary(self, quantiles=(0.05, 0.5, 0.95), *, hdi=None):
+    def summary(self, quantiles=(0.05, 0.5, 0.95), *, hdi=None, kind="all"):
         """A table of the coordinates, with the Monte Carlo error if there are chains.
 
         Parameters
@@ -313,6 +313,8 @@ class ParticlePosterior:
             Probabilities in [0, 1].
         hdi : float, default=None
             Probability of the highest density interval, the narrowest one; None for no interval.
+        kind : {"all", "stats", "diagnostics"}, default="all"
+            "diagnostics": the columns about the Monte Carlo error; "stats": the others.
 
         Returns
         -------
@@ -331,7 +333,7 @@ class ParticlePosterior:
         Raises
         ------
         ValueError
-            If a probability leaves [0, 1].
+            If a probability is outside [0, 1], or ``kind`` unknown.
 
         Notes
         -----
@@ -354,6 +356,8 @@ class ParticlePosterior:
         ['mean', 'std', '2.5%', '97.5%', 'hdi90_lb', 'hdi90_ub', 'P(>0)']
         """
         levels = check_fractions(quantiles, "quantiles")
+        if kind not in ("all", "stats", "diagnostics"):
+            raise ValueError(f'kind must be "all", "stats" or "diagnostics"; got {kind!r}.')
         mean = self.mean()
         table = {"mean": mean, "std": self.std()}
         percents = [f"{100 * q:g}%" for q in levels]
@@ -363,7 +367,9 @@ class ParticlePosterior:
             low, high = narrowest_interval(self.particles, self.weights, mass)
             table |= {f"hdi{100 * mass:g}_lb": low, f"hdi{100 * mass:g}_ub": high}
         table["P(>0)"] = self.weights @ (self.particles > 0.0)
-        if self.chains is not None and self.chains.shape[1] >= _FEWEST_DRAWS:
+        if kind == "diagnostics":
+            table = {}
+        if kind != "stats" and self.chains is not None and self.chains.shape[1] >= _FEWEST_DRAWS:
             gap = mean - self.chains.mean(axis=(0, 1))
             table["mcse_mean"] = np.hypot(mcse_mean(self.chains), gap)
             ranked = rank_diagnostics(self.chains)

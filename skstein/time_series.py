@@ -108,10 +108,10 @@ class StochasticVolatility(BayesianEstimator):
 
     References
     ----------
-    Tran, Tseng & Kohn, "Particle mean field variational Bayes", section 6.2.
+    Tran, Tseng & Kohn, "Particle mean field variational Bayes" (arXiv:2303.13930), section 6.2.
 
     Kim, Shephard & Chib (1998), "Stochastic volatility: likelihood inference and comparison with
-    ARCH models", for the priors.
+    ARCH models" (doi:10.1111/1467-937X.00050), for the priors.
 
     Examples
     --------
@@ -233,7 +233,7 @@ class StochasticVolatility(BayesianEstimator):
         Raises
         ------
         ValueError
-            If ``level`` leaves [0, 1].
+            If ``level`` is outside [0, 1].
         """
         check_is_fitted(self)
         path = self.posterior_.particles[:, 3:]
@@ -280,7 +280,7 @@ class StochasticVolatility(BayesianEstimator):
         Raises
         ------
         ValueError
-            If ``q`` leaves [0, 1], or ``horizon`` or ``of`` is invalid.
+            If ``q`` is outside [0, 1], or ``horizon`` or ``of`` is invalid.
         """
         q = check_fractions(q, "q")
         if of not in ("volatility", "returns"):
@@ -315,7 +315,7 @@ class StochasticVolatility(BayesianEstimator):
         Raises
         ------
         ValueError
-            If ``level`` leaves [0, 1], or ``horizon`` or ``of`` is invalid.
+            If ``level`` is outside [0, 1], or ``horizon`` or ``of`` is invalid.
         """
         return self.predict_quantiles(horizon, interval_ends(level), of)
 

@@ -328,6 +328,10 @@ def test_summary_of_chains_has_their_error(rng):
     assert_allclose(table["mcse_mean"] ** 2, mcse_mean(chains) ** 2 + gap**2)
     for column, function in (("ess_bulk", ess), ("ess_tail", ess_tail), ("rhat", split_rhat)):
         assert_allclose(table[column], function(chains))
+    stats, errors = posterior.summary(kind="stats"), posterior.summary(kind="diagnostics")
+    assert [*stats, *errors] == list(table) and list(errors)[0] == "mcse_mean"
+    with pytest.raises(ValueError, match="kind must be"):
+        posterior.summary(kind="errors")
     posterior.chains = chains[:, :3]  # too few to tell
     assert list(posterior.summary())[-1] == "P(>0)"
 

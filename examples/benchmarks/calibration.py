@@ -8,8 +8,8 @@ spread evenly over the step of one of them. Where an outcome lacks a class, para
 are drawn anew: ranks are uniform for every single outcome, so that any of them may be left out.
 
 The table gives the share of truths in central 50 and 90 % intervals, averaged over coordinates, and
-which of them leave the simultaneous 95 % band of their empirical distribution function (Saeilynoja,
-Buerkner & Vehtari 2022; the level is shared out to the coordinates of a model).
+which of them leave the simultaneous 95 % band of their empirical distribution function (Säilynoja,
+Bürkner & Vehtari 2022; the level is shared out to the coordinates of a model).
 
 Every fit is a line of a file in a folder; a run leaves out what is there, so that it can be stopped
 at any time. All engines see the same simulations.

@@ -89,7 +89,7 @@ class Ensemble(Engine):
     References
     ----------
     Lakshminarayanan, Pritzel & Blundell (2017), "Simple and scalable predictive uncertainty
-    estimation using deep ensembles".
+    estimation using deep ensembles" (arXiv:1612.01474).
 
     Examples
     --------

@@ -129,7 +129,7 @@ class PMFVB(SubsamplingEngine):
     Tran, Tseng & Kohn, "Particle mean field variational Bayes" (arXiv:2303.13930), algorithm 1.
 
     Leimkuhler & Matthews (2013), "Rational construction of stochastic numerical methods for
-    molecular sampling".
+    molecular sampling" (doi:10.1093/amrx/abs010).
 
     Examples
     --------

@@ -41,7 +41,9 @@ def ksd(samples, scores, weights=None, kernel="imq"):
     References
     ----------
     Gorham & Mackey (2017), "Measuring sample quality with kernels" (arXiv:1703.01717), proposition
-    2.
+    2; Liu, Lee & Jordan (2016), "A kernelized Stein discrepancy for goodness-of-fit tests"
+    (arXiv:1602.03253); Chwialkowski, Strathmann & Gretton (2016), "A kernel test of goodness of
+    fit" (arXiv:1602.02964).
 
     Examples
     --------
@@ -116,7 +118,7 @@ def mmd(samples, reference, weights=None, reference_weights=None, kernel="rbf"):
     The largest difference of the means of a function, over the functions of norm 1 in the kernel's
     space: ``sqrt(w'K w - 2 w'K v + v'K v)`` with the weights ``w`` and ``v`` of the two samples. It
     is the distance between the samples as they stand, diagonal terms included: two samples of one
-    distribution are about ``sqrt(1/n + 1/m)`` apart.
+    distribution are about ``sqrt((1/n + 1/m) (1 - E k(x, x')))`` apart, for a kernel of 1 at 0.
 
     Parameters
     ----------
@@ -140,7 +142,8 @@ def mmd(samples, reference, weights=None, reference_weights=None, kernel="rbf"):
 
     References
     ----------
-    Gretton, Borgwardt, Rasch, Schoelkopf & Smola (2012), "A kernel two-sample test", equation 5.
+    Gretton, Borgwardt, Rasch, Schölkopf & Smola (2012), "A kernel two-sample test", JMLR 13,
+    equation 5.
 
     Examples
     --------

@@ -82,7 +82,7 @@ class PosteriorIntervalDisplay:
         Raises
         ------
         ValueError
-            If the posterior has no coordinate of a name, or a level leaves [0, 1].
+            If the posterior has no coordinate of a name, or a level is outside [0, 1].
         """
         values, chosen = posterior.particles[:, None], positions(names, posterior.names)
         display = cls._of(posterior, values, posterior.names, chosen, level, inner_level)

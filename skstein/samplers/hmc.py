@@ -41,7 +41,7 @@ class HMC(Metropolis):
 
     References
     ----------
-    Neal (2011), "MCMC using Hamiltonian dynamics", section 5.3.
+    Neal (2011), "MCMC using Hamiltonian dynamics" (arXiv:1206.1901), section 5.3.
 
     Shahbaba, Lan, Johnson & Neal (2014), "Split Hamiltonian Monte Carlo" (arXiv:1106.5941).
 

@@ -30,9 +30,10 @@ class MALA(Metropolis):
     References
     ----------
     Roberts & Tweedie (1996), "Exponential convergence of Langevin distributions and their discrete
-    approximations".
+    approximations" (doi:10.2307/3318418).
 
-    Roberts & Rosenthal (1998), "Optimal scaling of discrete approximations to Langevin diffusions".
+    Roberts & Rosenthal (1998), "Optimal scaling of discrete approximations to Langevin diffusions"
+    (doi:10.1111/1467-9868.00123).
 
     Examples
     --------

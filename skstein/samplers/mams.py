@@ -58,9 +58,10 @@ class MAMS(Metropolis):
     References
     ----------
     Robnik, Cohn-Gordon & Seljak (2025), "Metropolis adjusted microcanonical Hamiltonian Monte
-    Carlo".
+    Carlo" (arXiv:2503.01707).
 
-    Robnik, De Luca, Silverstein & Seljak (2023), "Microcanonical Hamiltonian Monte Carlo".
+    Robnik, De Luca, Silverstein & Seljak (2023), "Microcanonical Hamiltonian Monte Carlo"
+    (arXiv:2212.08549).
 
     Examples
     --------

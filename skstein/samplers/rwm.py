@@ -35,7 +35,7 @@ class RWM(Metropolis):
     References
     ----------
     Roberts, Gelman & Gilks (1997), "Weak convergence and optimal scaling of random walk Metropolis
-    algorithms".
+    algorithms" (doi:10.1214/aoap/1034625254).
 
     Examples
     --------

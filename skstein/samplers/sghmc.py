@@ -133,7 +133,8 @@ class SGHMC(Sampler):
 
     References
     ----------
-    Chen, Fox & Guestrin (2014), "Stochastic gradient Hamiltonian Monte Carlo".
+    Chen, Fox & Guestrin (2014), "Stochastic gradient Hamiltonian Monte Carlo"
+    (arXiv:1402.4102).
 
     Examples
     --------

@@ -45,13 +45,14 @@ class SGLD(Sampler):
     ----------
     Welling & Teh (2011), "Bayesian learning via stochastic gradient Langevin dynamics".
 
-    Baker, Fearnhead, Fox & Nemeth (2019), "Control variates for stochastic gradient MCMC".
+    Baker, Fearnhead, Fox & Nemeth (2019), "Control variates for stochastic gradient MCMC"
+    (doi:10.1007/s11222-018-9826-2).
 
     Brosse, Durmus & Moulines (2018), "The promises and pitfalls of stochastic gradient Langevin
-    dynamics".
+    dynamics" (arXiv:1811.10072).
 
     Leimkuhler & Matthews (2013), "Rational construction of stochastic numerical methods for
-    molecular sampling".
+    molecular sampling" (doi:10.1093/amrx/abs010).
 
     Examples
     --------

@@ -95,7 +95,7 @@ class MLPTarget(Target):
 
     References
     ----------
-    Tran, Tseng & Kohn, "Particle mean field variational Bayes", section 7.
+    Tran, Tseng & Kohn, "Particle mean field variational Bayes" (arXiv:2303.13930), section 7.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """A balanced sample of the draws of a chain: without scores, in linear time.
 
-In the words of survey sampling (Deville & Tille 2004, "Efficient balanced sampling: the cube
+In the words of survey sampling (Deville & Tillé 2004, "Efficient balanced sampling: the cube
 method"), a sample is balanced on auxiliary variables if it has their means over the population.
 Here these are the coordinates, white, for the means of all linear combinations, and smooth steps
 at the tails and the median of every margin, for spread and quantiles. The squared distance of
@@ -57,8 +57,8 @@ def balanced_thin(samples, n_points):
 
     References
     ----------
-    Dwivedi & Mackey (2021), "Kernel thinning", whose refinement by exchange this is, within blocks
-    and with a kernel of finitely many features.
+    Dwivedi & Mackey (2021), "Kernel thinning" (arXiv:2105.05842), whose refinement by exchange this
+    is, within blocks and with a kernel of finitely many features.
 
     Examples
     --------

@@ -20,7 +20,7 @@ class PowerBudget:
     References
     ----------
     Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein
-    discrepancy", figure 20.
+    discrepancy" (arXiv:2201.07130), figure 20.
 
     Examples
     --------

@@ -117,7 +117,7 @@ class OnlineKSDThinner(BaseEstimator):
     References
     ----------
     Hawkins, Koppel & Zhang, "Online, informative MCMC thinning with kernelized Stein
-    discrepancy", Algorithms 1 and 2.
+    discrepancy" (arXiv:2201.07130), Algorithms 1 and 2.
 
     Examples
     --------

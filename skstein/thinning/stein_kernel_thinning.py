@@ -63,7 +63,8 @@ def stein_kernel_thin(
 
     References
     ----------
-    Li, Dwivedi & Mackey (2024), "Debiased distribution compression", Algorithm 1.
+    Li, Dwivedi & Mackey (2024), "Debiased distribution compression" (arXiv:2404.12290), Algorithm
+    1.
 
     Examples
     --------

@@ -157,7 +157,7 @@ def stein_weights(samples, scores, *, kernel="imq", length_scale=None, precondit
 
     References
     ----------
-    Liu & Lee (2017), "Black-box importance sampling".
+    Liu & Lee (2017), "Black-box importance sampling" (arXiv:1610.05247).
 
     Examples
     --------
