@@ -9,6 +9,7 @@ _ROUNDING = 1e-12  # of sums of weights
 _MOST_STEPS = 100
 _MOST_NEWTON = 6
 _NEAR = 1e-7  # of a probability: one more step of Newton's is within rounding
+_RANGE = 3.29  # standard deviations from the 5 to the 95 % point of a normal
 
 
 def weighted_quantile(values, weights, q):
@@ -39,6 +40,17 @@ def weighted_quantile(values, weights, q):
     for block in row_blocks(len(rows), 32 * len(values)):
         result[:, block] = between(*neighbours(rows[block], weights, q)).T
     return result.reshape(len(q), *values.shape[1:])
+
+
+def quantile_misfit(values, weights, draws):
+    """Largest error of the 5, 50 and 95 % points of weighted points, by the draws they stand for.
+
+    In standard deviations of a normal distribution with the range of the draws (n, dim).
+    """
+    levels = [0.05, 0.5, 0.95]
+    expected = np.quantile(draws, levels, axis=0)
+    gap = np.abs(weighted_quantile(values, weights, levels) - expected).max(axis=0)
+    return float((gap / (expected[2] - expected[0])).max() * _RANGE)
 
 
 def neighbours(rows, weights, q):

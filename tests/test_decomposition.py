@@ -1,6 +1,7 @@
 """Latent Dirichlet allocation: enumeration of all assignments, closed forms, and scikit-learn's."""
 
 import pickle
+from contextlib import nullcontext
 from itertools import product
 
 import numpy as np
@@ -339,6 +340,17 @@ def test_quantiles_invert_the_distribution_of_rare_words():
 def test_posterior_refuses_levels_outside_the_unit_interval():
     with pytest.raises(ValueError, match="q must be"):
         TopicPosterior(np.ones((1, 1, 2)), np.ones(1)).quantile(1.5)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_spreads_without_sweeps_warn(method, blocks_of_words):
+    """Their 90 % intervals hold a third of the truth."""
+    model = LatentDirichletAllocation(3, n_sweeps=0, random_state=0)
+    posterior = getattr(model, method)(blocks_of_words).posterior_
+    posterior.mean()
+    for ask in (posterior.std, posterior.sample, lambda: posterior.quantile(0.5)):
+        with pytest.warns(UserWarning, match="without final sweeps"):
+            ask()
 
 
 @pytest.mark.slow
@@ -696,8 +708,10 @@ def test_degenerate_counts_give_a_finite_posterior(method, X, prior):
         posterior = model.posterior_
         assert_allclose(posterior.weights.sum(), 1)
         assert_allclose(model.transform(X).sum(axis=1), 1)
-        reported = [model.components_, model.exp_dirichlet_component_, posterior.std()]
-        reported += [posterior.quantile(0.9), posterior.sample(3, random_state=0)]
+        reported = [model.components_, model.exp_dirichlet_component_]
+        with nullcontext() if posterior.swept else pytest.warns(UserWarning, match="sweeps"):
+            reported += [posterior.std(), posterior.quantile(0.9)]
+            reported.append(posterior.sample(3, random_state=0))
         assert all(np.isfinite(array).all() for array in reported)
         assert np.isfinite(model.score(X)) and model.perplexity(X) >= 0.99
         model.partial_fit(X)

@@ -329,7 +329,7 @@ def test_summary_of_chains_has_their_error(rng):
     for column, function in (("ess_bulk", ess), ("ess_tail", ess_tail), ("rhat", split_rhat)):
         assert_allclose(table[column], function(chains))
     stats, errors = posterior.summary(kind="stats"), posterior.summary(kind="diagnostics")
-    assert [*stats, *errors] == list(table) and list(errors)[0] == "mcse_mean"
+    assert [*stats, *errors] == list(table) and next(iter(errors)) == "mcse_mean"
     with pytest.raises(ValueError, match="kind must be"):
         posterior.summary(kind="errors")
     posterior.chains = chains[:, :3]  # too few to tell

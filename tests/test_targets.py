@@ -374,6 +374,12 @@ def test_nan_names_the_function_and_the_particle():
         )
 
 
+def test_infinity_is_refused_as_a_log_density():
+    target = standard_normal(log_density=lambda t: np.where(t[:, 0] > 1, np.inf, 0.0))
+    with pytest.raises(ValueError, match="log_density returned infinity for particle 1 of 2"):
+        target.log_density(np.array([[0.0, 0.0], [2.0, 0.0]]))
+
+
 def test_a_density_of_zero_is_allowed():
     target = standard_normal(log_density=lambda t: np.full(len(t), -np.inf))
     assert_array_equal(target.log_density(np.zeros((2, 2))), [-np.inf, -np.inf])

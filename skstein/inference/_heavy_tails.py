@@ -20,8 +20,8 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 
+from .._quantiles import quantile_misfit
 from ..diagnostics import ess, split_rhat
-from ..posterior import weighted_quantile
 from ..samplers import HMC
 from ..targets import Transformed
 from ..targets.bijections import Chain, FunnelMap
@@ -49,7 +49,6 @@ _MOST_MAPS = 3  # one in the other
 _LEAST_GAIN = 0.02  # nats of a draw, for a further map
 _MAX_RHAT = 1.05  # of the draws after the map
 _LEAST_ESS = 400
-_RANGE = 3.29  # standard deviations from the 5 to the 95 % point of a normal
 _N_DENSITIES = 500  # of draws, which a mean of log densities takes
 
 
@@ -109,10 +108,8 @@ class Pilot:
 
     def compare(self, posterior, target):
         """Set ``misfit`` to that of a posterior in the same coordinates."""
-        levels, points = [0.05, 0.5, 0.95], of_model(target, posterior.particles)
-        expected = np.quantile(of_model(target, self.draws), levels, axis=0)
-        gap = np.abs(weighted_quantile(points, posterior.weights, levels) - expected).max(axis=0)
-        self.misfit = float((gap / (expected[2] - expected[0])).max() * _RANGE)
+        points, draws = of_model(target, posterior.particles), of_model(target, self.draws)
+        self.misfit = quantile_misfit(points, posterior.weights, draws)
 
 
 def follow_tails(target, frame, calibrated):

@@ -25,7 +25,6 @@ from .._warnings import warn
 from ..posterior import weighted_quantile
 from ..targets import Transformed
 from ..targets.base import NotANumber
-from ._modes import LEAST_MASS
 from ._working_coordinates import start_elsewhere
 
 MAX_PARTICLES = 1000  # the check needs no more
@@ -147,10 +146,14 @@ def judge(posterior, target, engine, frame, start, pilot, near):
             (disagree, "its tails are heavy, and the chains along them do not agree"),
         ]
     numbers["flagged"] = names[flagged]
-    if frame.other_mass > LEAST_MASS and engine.curved:
-        numbers["other_mass"] = frame.other_mass
-        reason = "the density has another mode far from the one that the engine stays near"
-        findings.append((True, reason))
+    if frame.modes is not None and engine.curved:
+        if start is not None:
+            frame.modes.search(start.heaviest())
+        mass = frame.modes.missed(posterior.particles, posterior.weights)
+        if mass:
+            numbers["other_mass"] = mass
+        reason = f"the density has another mode, with {mass:.0%} of its mass, and too few particles"
+        findings.append((mass > 0.0, f"{reason} are there"))
     reasons = [reason for found, reason in findings if found]
     if reasons:
         advice = " ".join(filter(None, _advice(engine, target)))
@@ -232,6 +235,10 @@ class StartDraws:
         self.efficiency = (1.0 / np.sum(self.weights**2) / m) ** (1.0 / dim)
         low, high = np.quantile(log_ratio[:n_normal], [0.25, 0.75])
         self.mismatch = (high - low) / 1.349 / np.sqrt(dim) if np.isfinite(low) else np.inf
+
+    def heaviest(self, n=3):
+        """The ``n`` draws of the largest weights, each as one to search a mode from."""
+        return self.draws[np.argsort(-self.weights)[:n]]
 
     def contradicted(self, particles, weights):
         """Coordinates in which particles differ from the weighted draws.

@@ -16,7 +16,7 @@ from ..targets import Transformed, line_shifts, supports
 from ..targets.bijections import Chain
 from ..targets.newton import DIFFERENCES_UP_TO, gaussian_surrogate
 from ..targets.one_sided import SHIFT, one_sided_bijection
-from ._modes import other_modes
+from ._modes import Modes
 
 _SCALE = "Scale the features or use a tighter prior."
 # A single coordinate that leans so much, as a deviation of few groups does, makes chains three
@@ -38,15 +38,15 @@ class Frame:
     mode : ndarray of shape (dim,)
     one_sided : ndarray of int
         Coordinates that a line scan found one-sided.
-    other_mass : float
-        Mass of a distant mode relative to this one; 0 if none was found.
+    modes : Modes or None
+        Of a density that may have several.
     """
 
     bijection: Bijection
     gaussian: Bijection
     mode: np.ndarray
     one_sided: np.ndarray
-    other_mass: float = 0.0
+    modes: Modes | None = None
 
 
 def start_elsewhere(target):
@@ -68,11 +68,11 @@ def find_frame(target, leaning=True):
             inner = surrogate = Transformed(target, outer)
         else:
             surrogate, laplace = gaussian_surrogate(target)
-        other_mass = 0.0
+        modes = None
         if target.modes_unknown and target.dim <= DIFFERENCES_UP_TO and laplace.converged:
-            best, other_mass = other_modes(target, laplace)
-            if best is not laplace:
-                surrogate, laplace = gaussian_surrogate(target, best)
+            modes = Modes(target, laplace)
+            if modes.best is not laplace:
+                surrogate, laplace = gaussian_surrogate(target, modes.best)
     except (FloatingPointError, LinAlgError) as error:
         warn(f"the posterior could not be whitened: {error} {start_elsewhere(target)}".rstrip())
         return None
@@ -84,7 +84,7 @@ def find_frame(target, leaning=True):
     gaussian, mode = laplace.bijection, laplace.mode
     if outer is not None:
         gaussian, mode = Chain(outer, gaussian), outer.forward(mode[None])[0]
-    plain = Frame(gaussian, gaussian, mode, np.array([], dtype=int), other_mass)
+    plain = Frame(gaussian, gaussian, mode, np.array([], dtype=int), modes)
     rounding = np.spacing(np.abs(target.log_density(mode[None])[0]))
     if not rounding < MAX_ROUNDING:
         warn(

@@ -4,7 +4,9 @@ The thinner keeps the few draws that represent the chains best by the kernel Ste
 differs from the paper: chains and thinner work in whitened coordinates, the kernel's squared length
 scale is 4 d instead of 1, and the budget is a hard cap with try-before-replace, all three needed
 above about ten dimensions. If tails are heavy, with small scores far out, the discrepancy prefers
-points far out that do not resemble the draws; evenly spaced draws then replace them.
+points far out that do not resemble the draws; draws with the margins of all then replace them. So
+they do if the coordinates of the model bend, as those of a horseshoe prior, and the points of the
+whitened ones miss their quantiles.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -15,7 +17,9 @@ from sklearn.base import clone
 from ..posterior import ParticlePosterior
 from ..thinning import OnlineKSDThinner
 from .base import automatic_particles
-from .mcmc import MCMC, moments_missed
+from .mcmc import MCMC, misfit, moments_missed
+
+_MAX_MISFIT = 0.4  # of quantiles; a hundred independent draws of a few coordinates have as much
 
 
 @dataclass(eq=False, repr=False)
@@ -77,11 +81,13 @@ class KSDThinnedMCMC(MCMC):
 
     def _kept(self, state, target):
         thinner = state.thinner
-        recalibrates = self.thinner is not None and self.thinner.recalibrate
-        if moments_missed(thinner.moment_gap_, thinner.sd_ratio_) and not recalibrates:
-            return super()._kept(state, target)
         scores = None if target.stochastic else thinner.scores_
-        return ParticlePosterior(thinner.samples_, thinner.weights_, scores=scores)
+        kept = ParticlePosterior(thinner.samples_, thinner.weights_, scores=scores)
+        missed = moments_missed(thinner.moment_gap_, thinner.sd_ratio_)
+        if self.thinner is None:
+            missed |= misfit(kept, state, target) > _MAX_MISFIT
+        recalibrates = self.thinner is not None and self.thinner.recalibrate
+        return super()._kept(state, target) if missed and not recalibrates else kept
 
     def _move(self, posterior, state, target):
         if self.thinner is None:

@@ -109,8 +109,11 @@ class LogDensity(Target):
         if value.shape != shape:
             raise ValueError(f"{name} returned shape {value.shape}, expected {shape}.")
         value = _real(value, name)
-        if np.isnan(value).any():
-            _explain_nan(name, value, args[0])
+        wrong = np.isnan(value)
+        if name == "log_density":
+            wrong |= value == np.inf
+        if wrong.any():
+            _explain(name, value, wrong, args[0])
         return value
 
     def log_density(self, theta):
@@ -129,17 +132,18 @@ class LogDensity(Target):
         return self._call("log_prior", (len(theta),), theta)
 
 
-def _explain_nan(name, value, theta):
+def _explain(name, value, wrong, theta):
     if name in ("hessian", "sample_prior"):
         raise NotANumber(f"{name} returned NaN; check the function")
-    bad = np.isnan(value.reshape(len(value), -1)).any(axis=1)
+    bad = wrong.reshape(len(wrong), -1).any(axis=1)
     # A trajectory that has run off, where squares overflow, is the engine's to reject.
     bad &= (np.abs(theta) < _RUN_OFF).all(axis=1)
     if bad.any():
         first = np.flatnonzero(bad)[0]
         where = np.array2string(theta[first], threshold=6, precision=4)
         raise NotANumber(
-            f"{name} returned NaN for particle {first} of {len(value)}, at theta = {where}; "
+            f"{name} returned {'NaN' if np.isnan(value[first]).any() else 'infinity'} for particle "
+            f"{first} of {len(value)}, at theta = {where}; "
             "where the density is 0, return -inf for it and any finite score, and check the "
             "function there"
         )

@@ -229,6 +229,7 @@ ROWS = {
         "skstein._jit",
         "skstein._random",
         "skstein._validation",
+        "skstein._warnings",
         "skstein.inference._mirror",
     ),
     # It knows neither fits nor posteriors, so that whatever scores predictions may know it.

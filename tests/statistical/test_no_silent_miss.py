@@ -229,16 +229,18 @@ def test_noise_that_few_rows_leave_open_is_followed(engine, n, p, seed):
     assert np.abs(np.log(posterior.std()[:-1] / sd)).max() < 0.25
 
 
-def two_modes(dim, apart, minor):
-    """Unit normals at both ends of a line, the first with the share ``minor``."""
+def two_modes(dim, apart, minor, width=1.0):
+    """Normals at both ends of a line, the first of a deviation and with the share ``minor``."""
+    variances = np.array([width, 1.0]) ** 2
     centres = np.array([[-1.0], [1.0]]) * 0.5 * apart / np.sqrt(dim) * np.ones(dim)
-    log_share = np.log([minor, 1.0 - minor])
+    log_share = np.log([minor, 1.0 - minor]) - 0.5 * dim * np.log(variances)
 
     def parts(theta):
-        return log_share - 0.5 * np.sum((theta[:, None] - centres) ** 2, axis=2)
+        return log_share - 0.5 * np.sum((theta[:, None] - centres) ** 2, axis=2) / variances
 
     def score(theta):
-        return softmax(parts(theta), axis=1) @ centres - theta
+        shares = softmax(parts(theta), axis=1) / variances
+        return shares @ centres - shares.sum(axis=1, keepdims=True) * theta
 
     return LogDensity(
         lambda theta: logsumexp(parts(theta), axis=1), score=score, dim=dim, initial=centres[0]
@@ -249,8 +251,28 @@ def two_modes(dim, apart, minor):
 @pytest.mark.parametrize("dim", [2, 10])
 def test_separated_modes_are_reported(engine, dim, seed):
     """Whatever engine, where the search began in one of two."""
-    with pytest.warns(ConvergenceWarning, match="another mode .*initial="):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         infer(two_modes(dim, 6.0, 0.5), engine, random_state=seed)
+    assert any("initial=" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.parametrize("engine", ["mcmc", "pmfvb"])
+@pytest.mark.parametrize("dim, apart, width", [(2, 50.0, 1.0), (5, 1.1, 0.1)])
+def test_modes_far_out_and_narrow_ones_are_reported(engine, dim, apart, width, seed):
+    """Chains agree, and have not been there."""
+    with pytest.warns(ConvergenceWarning):
+        infer(two_modes(dim, apart, 0.5, width), engine, random_state=seed)
+
+
+def test_modes_where_particles_are_are_no_reason_to_warn(seed):
+    target = two_modes(2, 4.0, 0.4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        posterior = infer(target, "mcmc", random_state=seed)
+    assert "other_mass" not in posterior.diagnostics
+    mean, sd = 0.2 * 2.0 / np.sqrt(2.0), np.sqrt(1.0 + 4.0**2 / 2.0 * 0.24)
+    assert np.abs(posterior.mean() - mean).max() < MISS * sd
 
 
 def test_the_main_mode_is_found_from_another(seed):
