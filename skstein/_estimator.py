@@ -125,14 +125,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
         attributes = partial(self._attributes, bijection, target.names, fitted)
         init, n_rounds = self._earlier(target, bijection), engine.n_rounds(target)
         with self._rounds(n_rounds, attributes, X, y, sample_weight, offset) as callback:
-            posterior = run_engine(
-                target,
-                engine,
-                init=init,
-                random_state=self.random_state,
-                n_jobs=self.n_jobs,
-                callback=callback,
-            )
+            posterior = run_engine(target, engine, init, self.random_state, self.n_jobs, callback)
             self._keep(attributes(posterior))
         return self
 

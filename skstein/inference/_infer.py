@@ -127,15 +127,10 @@ def infer(target, inference="mcmc", *, init=None, random_state=None, n_jobs=None
     require_target(target)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function, got {callback!r}.")
-    engine = resolve_engine(inference)
-    return run_engine(
-        target, engine, init=init, random_state=random_state, n_jobs=n_jobs, callback=callback
-    )
+    return run_engine(target, resolve_engine(inference), init, random_state, n_jobs, callback)
 
 
-def run_engine(
-    target, engine: Engine, *, init, random_state, n_jobs, callback
-) -> ParticlePosterior:
+def run_engine(target, engine: Engine, init, random_state, n_jobs, callback) -> ParticlePosterior:
     """As `infer`, with the caller's own engine: what the run sets on it stays there."""
     progress = Progress(engine, callback)
     with OneByOne() if getattr(target, "in_shards", False) else make_map(n_jobs) as map:
