@@ -1,12 +1,12 @@
 """Linear regression with unknown noise variance as a target."""
 
-import copy
 import math
 from typing import Any
 
 import numpy as np
 
 from .. import outcomes
+from .._copies import changed
 from .._row_blocks import row_blocks
 from .glm import RegressionTarget
 from .mean_field_factors import ConjugateFactor, PrecisionNormal
@@ -181,12 +181,11 @@ class LinearTarget(RegressionTarget):
         where rows are no more than columns, because the coefficients fit best there.
         """
         twin = super().conditional(second_moment)
-        if self._gram is not None:
-            twin = copy.copy(twin)
-            scale = twin._prior_precision_diagonal(second_moment) ** -0.5
-            outcome = outcomes.Normal(_Integrated(self.outcome.extra_prior, self._explained(scale)))
-            twin.outcome = outcome
-        return twin
+        if self._gram is None:
+            return twin
+        scale = twin._prior_precision_diagonal(second_moment) ** -0.5
+        noise_prior = _Integrated(self.outcome.extra_prior, self._explained(scale))
+        return changed(twin, outcome=outcomes.Normal(noise_prior))
 
     def _explained(self, scale):
         """Eigenvalues of the Gram matrix in units of the prior's scales; the last are kept."""
@@ -197,9 +196,7 @@ class LinearTarget(RegressionTarget):
 
     def scanned(self, surrogate):
         """This regression with the noise of its `conditional` one, whose mode it shares."""
-        twin = copy.copy(self)
-        twin.outcome = surrogate.outcome
-        return twin
+        return changed(self, outcome=surrogate.outcome)
 
     def straightened(self, surrogate):
         """Coordinates in which a regression with normal priors is standard normal.
