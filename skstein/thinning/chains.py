@@ -118,14 +118,13 @@ def as_chains(name, values):
 
 def _group(posterior):
     group = getattr(posterior, "posterior", None)
+    group = group if _is_dataset(group) else posterior
     if not _is_dataset(group):
-        if _is_dataset(posterior):
-            return posterior
         raise ValueError(
             "posterior must be an InferenceData or a DataTree with a group posterior, or a "
             f"Dataset, got {type(posterior).__name__}."
         )
-    if hasattr(posterior, "unconstrained_posterior"):
+    if group is not posterior and hasattr(posterior, "unconstrained_posterior"):
         raise ValueError(
             "there are two groups, posterior and unconstrained_posterior: pass the one whose "
             "variables the scores are derivatives by, normally the unconstrained one."

@@ -236,7 +236,8 @@ class OnlineKSDThinner(BaseEstimator):
         entered = counts[_jit.thinning.ENTERED] + theirs[_jit.thinning.ENTERED]
         floor = floor_of(self.budget)
         check_count(self.n_points, "n_points")
-        left = self.n_points if floor is None else math.ceil(finite_value("budget", floor, steps))
+        allowed = self.n_points if floor is None else finite_value("budget", floor, steps)
+        left = max(1, math.ceil(allowed))
         self._moments.merge(other._moments)
         union = _jit.thinning.resized(self._dictionary, self._size + other._size)
         _jit.thinning.extend(
@@ -246,11 +247,9 @@ class OnlineKSDThinner(BaseEstimator):
             other.indices_ + self.n_seen_,
             self._coordinates.kernel,
         )
-        _jit.thinning.shrink(union, max(1, left))
+        _jit.thinning.shrink(union, left)
         union.counts[[_jit.thinning.STEPS, _jit.thinning.ENTERED]] = steps, entered
-        self._dictionary = _jit.thinning.resized(
-            union, max(1, left, union.counts[_jit.thinning.SIZE])
-        )
+        self._dictionary = _jit.thinning.resized(union, left)
         self.n_seen_ += other.n_seen_
         self.n_rejected_ += other.n_rejected_
         self._record()
@@ -389,12 +388,10 @@ class OnlineKSDThinner(BaseEstimator):
 
     def _pass(self, samples, scores, index):
         draws = self._coordinates.samples(samples), self._coordinates.scores(scores), index
-        kernel = self._coordinates.kernel
+        rest = self.candidates, self._coordinates.kernel
         floor = floor_of(self.budget)
         if floor is None:
-            _jit.thinning.thin_capped(
-                self._dictionary, *draws, self.n_points, self.candidates, kernel
-            )
+            _jit.thinning.thin_capped(self._dictionary, *draws, self.n_points, *rest)
             return
         slack = slack_of(self.eps, floor)
         counts = self._dictionary.counts
@@ -407,9 +404,7 @@ class OnlineKSDThinner(BaseEstimator):
         if self._size + groups > capacity:
             larger = max(2 * capacity, self._size + groups)
             self._dictionary = _jit.thinning.resized(self._dictionary, larger)
-        _jit.thinning.thin_floored(
-            self._dictionary, *draws, floors, slacks, self.candidates, kernel
-        )
+        _jit.thinning.thin_floored(self._dictionary, *draws, floors, slacks, *rest)
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "_dictionary")

@@ -183,9 +183,8 @@ def simplex_weights(matrix):
     values, vectors = eigh(matrix)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     scale = np.sqrt(np.mean(np.diagonal(matrix)))
-    weights, _ = nnls(
-        np.vstack([root / scale, np.ones(len(matrix))]), np.append(np.zeros(len(matrix)), 1.0)
-    )
+    n = len(matrix)
+    weights, _ = nnls(np.vstack([root / scale, np.ones(n)]), np.append(np.zeros(n), 1.0))
     return weights / weights.sum()
 
 
