@@ -164,8 +164,10 @@ class AdaptivePMFVB(Engine):
                 new = scale * target.weight_score(theta[:, :p], rows, precision, noise_precision)
                 first = _FIRST * first + (1.0 - _FIRST) * new.mean(axis=0)
                 second = _SECOND * second + (1.0 - _SECOND) * new.std(axis=0)
-            if iteration in snapshots:
-                pool.append(self._with_noise(target, theta, rng))
+            if iteration in snapshots:  # with noise variances drawn from their factor
+                drawn, (shape, rate) = theta.copy(), self._noise_factor(target, theta)
+                drawn[:, p:] = np.log(rate / rng.gamma(shape, size=(m, target.n_noise)))
+                pool.append(drawn)
             if iteration in ends and rounds.end(iteration, drift=float(length.mean())):
                 break
         return make_posterior()
@@ -177,11 +179,3 @@ class AdaptivePMFVB(Engine):
         errors = np.mean([target.squared_errors(row) for row in theta], axis=0)
         shape = target.noise_shape + 0.5 * target.total_weight
         return shape, target.noise_scale + 0.5 * errors
-
-    def _with_noise(self, target, theta, rng):
-        """The particles, with noise variances drawn from their factor."""
-        theta = theta.copy()
-        shape, rate = self._noise_factor(target, theta)
-        draws = rng.gamma(shape, size=(len(theta), target.n_noise))
-        theta[:, target.n_weights :] = np.log(rate / draws)
-        return theta

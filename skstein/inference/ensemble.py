@@ -212,24 +212,20 @@ class Ensemble(Engine):
                 break
         posterior = make_posterior()
         survivors().report()
-        problem = _LEARNT if judges_noise and any(unknown) else ""
-        if not (problem or rounds.stopped):
-            problem = self._problem(
-                posterior, target, n_steps, patience, init is None, judges_noise
+        training, problem = (posterior.state, self.learning_rate, n_steps, patience), ""
+        if judges_noise and any(unknown):
+            problem = _LEARNT
+        elif init is None and not rounds.stopped and still_training(*training):
+            problem = (
+                "most networks were still on their way when training ended: raise max_iter, or the "
+                f"learning rate, {self.learning_rate:g}."
             )
+        elif judges_noise and not rounds.stopped and overfitted(target, posterior):
+            problem = _FOLLOWED
         if problem:
             posterior.converged = False
             posterior.diagnostics["message"] = problem
         return posterior
-
-    def _problem(self, posterior, target, n_steps, patience, anew, judges_noise):
-        """What is wrong with training at its end, if anything."""
-        if anew and still_training(posterior.state, self.learning_rate, n_steps, patience):
-            return (
-                "most networks were still on their way when training ended: raise max_iter, or the "
-                f"learning rate, {self.learning_rate:g}."
-            )
-        return _FOLLOWED if judges_noise and overfitted(target, posterior) else ""
 
     def _n_epochs(self, n):
         if self.max_iter != "auto":

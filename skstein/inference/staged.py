@@ -172,10 +172,7 @@ class Trained(Engine):
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         stages = _Stages(callback, self.n_rounds(target))
-
-        def useful(posterior):
-            return without_failures(target, posterior, weighted=self.subspace is not None)
-
+        useful = partial(without_failures, target, weighted=self.subspace is not None)
         called = stages.callback(
             "training", 0, lambda posterior: useful(posterior)[0], self.then is None
         )
@@ -187,10 +184,7 @@ class Trained(Engine):
             if leaves:  # where training ended, and does not lean on that
                 start.converged = True
                 start.diagnostics.pop("message", None)
-
-            def whole(posterior):
-                return _as_networks(posterior, start, forward, target.names)
-
+            whole = partial(_as_networks, start=start, forward=forward, names=target.names)
             called = stages.callback(
                 self.name, start.n_iter, lambda posterior: useful(whole(posterior))[0], True
             )
