@@ -24,7 +24,6 @@ follow every move of the scales. Its prior is the integral over its local scale.
 """
 
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -285,15 +284,12 @@ class HorseshoeTarget(Wrapper):
             log_det = np.linalg.slogdet(found.hessian)[1]
             return slice_.log_density(found.mode[None])[0] - 0.5 * log_det, found
 
-        guess, path = start[rest], {}
-        best: tuple[float, float, Any] = -np.inf, 0.0, None
-        for u in np.arange(1.5, -2.6, -0.5):
-            value, found = path[u] = given(u, guess)
-            guess = found.mode
-            if value > best[0]:
-                best = value, u, found
-        value, u, found = best
-        h = 0.5
+        guess, path, h = start[rest], {}, 0.5
+        for u in np.arange(1.5, -2.6, -h):
+            path[u] = given(u, guess)
+            guess = path[u][1].mode
+        u = max(path, key=lambda at: path[at][0])
+        value, found = path[u]
         (low, below), (high, above) = (
             path[v] if v in path else given(v, found.mode) for v in (u - h, u + h)
         )
