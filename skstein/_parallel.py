@@ -193,14 +193,12 @@ class _Map(AbstractContextManager):
             self._threads = ThreadPoolExecutor(self._n_workers, initializer=_begin_thread)
 
     def __call__(self, function, *iterables):
-        pieces = zip(*iterables, strict=True)
-        if getattr(_local, "is_worker", False):  # which would wait for itself
+        pieces, alone = zip(*iterables, strict=True), self._sent is None and self._n_workers == 1
+        if alone or getattr(_local, "is_worker", False):  # which would wait for itself
             return _here(function, pieces)
         if self._threads is not None:
             with one_thread():
                 return list(self._threads.map(lambda args: function(*args), pieces))
-        if self._sent is None and self._n_workers == 1:
-            return _here(function, pieces)
         if self._sent is not None:
             calls: Any = (self._sent.piece(function, args) for args in pieces)
         else:

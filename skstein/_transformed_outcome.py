@@ -172,10 +172,9 @@ class TransformedOutcome(Predictive):
     def _by_particle(self):
         expected = self.outcome.expected if self.center == "median" else None
         for _, heads, weights in self.direct.estimator._common_heads(self.direct.X):
-            if expected:  # the middle of its outcome stays there
-                yield self._inverse(expected(heads)), weights
-            else:
-                yield self._particle_moments(heads)[1], weights
+            # The middle of an outcome stays there.
+            means = self._inverse(expected(heads)) if expected else self._particle_moments(heads)[1]
+            yield means, weights
 
     def _transform(self, y):
         column = y[:, None]

@@ -416,9 +416,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         self._warn_of_problems(power)
 
     def _warn_of_problems(self, power):
-        jitter = max(particle.jitter for particle in self._particles)
         weights = self.posterior_.weights
-        if jitter > JITTER:
+        if max(particle.jitter for particle in self._particles) > JITTER:
             warn(
                 "inducing inputs are so close to each other, or the noise is so small, that more "
                 f"than {JITTER:.0e} of its mean diagonal was added to a matrix: lower n_inducing, "

@@ -493,8 +493,7 @@ def _require_volatility(returns, mu_variance):
 def _resampled(x, log_weights, rng):
     """Rows of ``x`` (m, k) resampled by weight, systematically within each row."""
     m, k = x.shape
-    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-    cumulative = np.cumsum(weights, axis=1)
+    cumulative = np.cumsum(np.exp(log_weights - log_weights.max(axis=1, keepdims=True)), axis=1)
     cumulative /= cumulative[:, -1:]
     # One search for all rows: row i occupies the interval from i to i + 1.
     rows = np.arange(m)[:, None]

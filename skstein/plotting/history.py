@@ -134,10 +134,8 @@ class HistoryDisplay:
                 "this posterior keeps no history: its engine does not iterate; pass names= for "
                 "traces of coordinates."
             )
-        limits = {
-            "rhat": getattr(engine, "max_rhat", None),
-            "residual": getattr(engine, "tol", None),
-        }
+        of_engine = {"rhat": "max_rhat", "residual": "tol"}
+        limits = {key: getattr(engine, name, None) for key, name in of_engine.items()}
         limits = {key: value for key, value in limits.items() if value is not None}
         return cls(history, posterior.n_iter, limits=limits, traces=traces)
 

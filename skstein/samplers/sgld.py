@@ -151,8 +151,7 @@ class SGLD(Sampler):
 
     def _iterate(self, target, chains):
         """Move ``thinning`` times; the states before, with the scores that they moved by."""
-        theta = chains.theta
-        score = self._move(target, chains)
+        theta, score = chains.theta, self._move(target, chains)
         for _ in range(self.thinning - 1):
             self._move(target, chains)
         return theta, score

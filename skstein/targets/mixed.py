@@ -237,10 +237,8 @@ class MixedTarget(SummedTarget):
             one = scipy.sparse.eye_array(n_behind)
             hessian = scipy.sparse.block_diag([hessian, one], format="csr")
             hessian = hessian.toarray() if self.dim <= DIAGONAL_ABOVE else hessian
-        within = Within(found.bijection, slice(0, inner))
-        return bijection, LaplaceApproximation(
-            mode, hessian, within, n_iter, found.converged and settled
-        )
+        within, converged = Within(found.bijection, slice(0, inner)), found.converged and settled
+        return bijection, LaplaceApproximation(mode, hessian, within, n_iter, converged)
 
     def _map_about(self, theta):
         """The map whose effects have their conditional mean and precision at ``theta`` (dim,)."""

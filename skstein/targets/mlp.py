@@ -216,9 +216,8 @@ class MLPTarget(Target):
     def names(self):
         names = []
         for layer, (_, fan_in, fan_out) in enumerate(self.network.layers):
-            rows, columns = fan_in, fan_out
-            if layer == len(self.network.layers) - 1:
-                rows, columns = fan_out, fan_in
+            last = layer == len(self.network.layers) - 1
+            rows, columns = (fan_out, fan_in) if last else (fan_in, fan_out)
             names += [f"W{layer}[{j},{k}]" for j in range(rows) for k in range(columns)]
             names += [f"b{layer}[{k}]" for k in range(fan_out)]
         # Degrees of freedom are in another unit than those of the outcome.
@@ -582,9 +581,8 @@ class MLPTarget(Target):
             variance = shares @ np.square(y - mean)
             theta[self.n_weights :] = np.log(np.maximum(variance, self.noise_scale))
         elif not self.outcome.has_classes:
-            shape = self.n_outputs + len(self._further)
             heads = [self.outcome.initial_heads(column, weights) for column in y.T.astype(float)]
-            theta[self._tail] = np.transpose(heads).reshape(shape)
+            theta[self._tail] = np.transpose(heads).ravel()
         else:
             mean = np.clip(mean, 1e-12, 1.0 - 1e-12)
             odds = 1.0 - mean if self.n_outputs == 1 else 1.0
@@ -682,8 +680,7 @@ class MLPTarget(Target):
             score[:, block] = root * prior.score(root * theta[:, block])
         score[:, self._tail] = -theta[:, self._tail] / self._tail_scale**2
         if self.n_noise:
-            noise = theta[:, self.n_weights :]
-            score[:, self.n_weights :] = self.outcome.extra_prior.score(noise)
+            score[:, self.n_weights :] = self.outcome.extra_prior.score(theta[:, self.n_weights :])
         return score
 
     def _pointwise(self, theta, rows):

@@ -92,9 +92,7 @@ class Surrogate(Wrapper):
         if not supports(self.target, "conditional"):
             return self
         inside = self.target.conditional(second_moment)
-        if inside is self.target:
-            return self
-        return self._around(inside)
+        return self if inside is self.target else self._around(inside)
 
     def _rest(self, theta):
         """Of the rows left out, log likelihood (m,) and its score (m, dim)."""
