@@ -147,15 +147,8 @@ class LazyFWSS(ParticleEngine):
                 accept(best)
             else:
                 phi /= 2
-            stop = rounds.end(
-                iteration,
-                gap=gaps[best],
-                phi=phi,
-                ksd=measure.ksd(),
-                n_oracle_calls=n_calls,
-                n_particles=measure.size,
-            )
-            if stop:
+            told = {"gap": gaps[best], "phi": phi, "ksd": measure.ksd(), "n_oracle_calls": n_calls}
+            if rounds.end(iteration, **told, n_particles=measure.size):
                 break
         measure.match(target, self.max_iter_matching, map=map)
         return measure.posterior(history=rounds.history.arrays(), n_iter=iteration)

@@ -288,14 +288,9 @@ class PMFVB(SubsamplingEngine):
                 mover = AdjustedLangevin(mover.theta, step_size, evaluator, rng)
             warmup = iteration <= self.n_warmup
             state = mover.step(warmup)
-            stop = rounds.end(
-                iteration,
-                **rule.see(state, warmup),
-                elbo=approximate_elbo([state], factors),
-                acceptance=mover.acceptance,
-                step_size=mover.step_size,
-            )
-            if stop or rule.finished:
+            seen, elbo = rule.see(state, warmup), approximate_elbo([state], factors)
+            moves = {"acceptance": mover.acceptance, "step_size": mover.step_size}
+            if rounds.end(iteration, **seen, elbo=elbo, **moves) or rule.finished:
                 break
         posterior, problems = make_posterior(), rule.problems()
         if mover.stiff > _MAX_STIFF and not self.early_stopping:
