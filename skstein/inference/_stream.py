@@ -106,15 +106,11 @@ class Stream:
 
     def posterior(self, **diagnostics):
         """The posterior of the rows so far."""
+        known = {"posterior_power": self.power, "n_seen": self.n_seen, **diagnostics}
         return ParticlePosterior(
             *self.pooled(),
             history=self.history,
-            diagnostics={
-                "posterior_power": self.power,
-                "n_seen": self.n_seen,
-                **diagnostics,
-                "message": "; ".join(self.problems),
-            },
+            diagnostics=known | {"message": "; ".join(self.problems)},
             n_iter=self.n_iter,
             converged=not self.problems,
             state=self,

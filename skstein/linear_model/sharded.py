@@ -54,12 +54,9 @@ def build_target(model, X, y, sample_weight, offset, stream):
         raise ValueError(f"X must have rows and columns; it has {len(np.shape(head))} dimensions.")
     check_features(model, head, reset=True)
     column = model._offset_column(offset)
-    read = _Reader(
-        model.n_features_in_,
-        column,
-        None if is_classifier(model) else model._outcome,
-        getattr(model, "feature_names_in_", None),
-    )
+    outcome = None if is_classifier(model) else model._outcome
+    names = getattr(model, "feature_names_in_", None)
+    read = _Reader(model.n_features_in_, column, outcome, names)
     blocks = shards.bind(X, y=y, sample_weight=sample_weight, offset=offset)
 
     surveys = blocks.map(_surveyed, read, type(model)._survey)
@@ -74,10 +71,8 @@ def build_target(model, X, y, sample_weight, offset, stream):
         raise ValueError(
             f"y is text in block {text} and numbers in block {other}: use one of them."
         )
-    labels, totals = (
-        np.concatenate([getattr(survey, name) for survey in surveys])
-        for name in ("labels", "totals")
-    )
+    labels = np.concatenate([survey.labels for survey in surveys])
+    totals = np.concatenate([survey.totals for survey in surveys])
     present, where = np.unique(labels, return_inverse=True)
     encode, _ = model._encoder(model._checked(present), np.bincount(where, totals), None)
     model._check_offset(any(survey.has_offset for survey in surveys))
