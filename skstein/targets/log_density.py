@@ -45,7 +45,7 @@ class LogDensity(Target):
     ------
     ValueError
         If ``dim``, ``initial`` or ``names`` do not fit each other; when a function is called, if it
-        returns the wrong shape, or NaN.
+        returns the wrong shape or NaN, or ``log_density`` infinity.
     TypeError
         If a function is not callable, or ``names`` is a single string.
 
