@@ -190,7 +190,7 @@ def test_perfect_separation_has_a_mode_by_the_prior():
 @pytest.mark.parametrize("infinite", ["log_density", "score"])
 def test_a_start_that_is_not_finite_is_an_error(infinite):
     parts = {"log_density": lambda t: -0.5 * (t**2).sum(axis=1), "score": lambda t: -t}
-    parts[infinite] = lambda t: np.full(len(t) if infinite == "log_density" else t.shape, np.inf)
+    parts[infinite] = lambda t: np.full(len(t) if infinite == "log_density" else t.shape, -np.inf)
     with pytest.raises(FloatingPointError, match="not finite at the starting point"):
         laplace_approximation(LogDensity(**parts, dim=2))
 
