@@ -83,11 +83,15 @@ class KSDThinnedMCMC(MCMC):
         thinner = state.thinner
         scores = None if target.stochastic else thinner.scores_
         kept = ParticlePosterior(thinner.samples_, thinner.weights_, scores=scores)
-        missed = moments_missed(thinner.moment_gap_, thinner.sd_ratio_)
-        if self.thinner is None:
-            missed |= misfit(kept, state, target) > _MAX_MISFIT
-        recalibrates = self.thinner is not None and self.thinner.recalibrate
-        return super()._kept(state, target) if missed and not recalibrates else kept
+        if self.thinner is not None and self.thinner.recalibrate:
+            return kept
+        if moments_missed(thinner.moment_gap_, thinner.sd_ratio_):
+            return super()._kept(state, target)
+        error = 0.0 if self.thinner is not None else misfit(kept, state, target)
+        if error <= _MAX_MISFIT:
+            return kept
+        drawn = super()._kept(state, target)
+        return drawn if misfit(drawn, state, target) < error else kept
 
     def _move(self, posterior, state, target):
         if self.thinner is None:
