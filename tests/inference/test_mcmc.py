@@ -270,7 +270,7 @@ class Funnel:
 
 
 def test_kept_points_have_the_quantiles_of_coordinates_that_bend(rng):
-    """Balanced in the coordinates of chains they were off by .22 in these; the thinner's by more."""
+    """Balanced in those of chains they are off by .22 in these, those of the thinner by more."""
     target, draws = Transformed(standard_normal(10), Funnel()), rng.normal(size=(8, 600, 10))
     for engine, most in ((MCMC(), 0.17), (KSDThinnedMCMC(n_particles=150), 1.2)):
         state = engine._new_state([])
