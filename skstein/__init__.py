@@ -5,7 +5,7 @@ Particle Mean Field Variational Bayes, Frank-Wolfe Stein Sampling, Stein variati
 descent, or MCMC thinned by its kernel Stein discrepancy.
 """
 
-from ._lazy_imports import attach
+from ._tools.lazy_imports import attach
 
 # A module of the same name would take its place when it is loaded later.
 from .predictive import predictive as predictive

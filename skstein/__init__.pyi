@@ -10,10 +10,10 @@ from . import protocols as protocols
 from . import samplers as samplers
 from . import targets as targets
 from . import thinning as thinning
-from ._wrapped_estimators import posterior_of as posterior_of
+from ._estimators.inside_pipelines import posterior_of as posterior_of
 from .checks import check_target as check_target
-from .decomposition import LatentDirichletAllocation as LatentDirichletAllocation
-from .gaussian_process import SparseGPRegressor as SparseGPRegressor
+from .decomposition.lda import LatentDirichletAllocation as LatentDirichletAllocation
+from .gaussian_process.sparse_regressor import SparseGPRegressor as SparseGPRegressor
 from .inference import infer as infer
 from .inference_data import to_arviz as to_arviz
 from .linear_model import BayesianGammaRegression as BayesianGammaRegression

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from ._random import as_generator
+from ._tools.random import as_generator
 from .targets import supports
 from .targets.base import require_target
 

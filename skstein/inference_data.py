@@ -6,9 +6,9 @@ that each draw predicts. A posterior alone has neither; an estimator has both on
 
 import numpy as np
 
-from ._containers import make_container
-from ._random import as_generator
-from ._wrapped_estimators import inside, named_posterior
+from ._estimators.inside_pipelines import inside, named_posterior
+from ._tools.pandas_and_arviz import make_container
+from ._tools.random import as_generator
 from .predictive import with_likelihood
 
 __all__ = ["to_arviz"]

@@ -25,10 +25,10 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from ._containers import as_table
-from ._pareto import pareto_smoothed
-from ._validation import check_sample_weight
-from ._warnings import warn
+from ._input.validation import check_sample_weight
+from ._statistics.pareto_smoothing import pareto_smoothed
+from ._tools.pandas_and_arviz import as_table
+from ._tools.warnings import warn
 from .predictive import with_likelihood
 
 __all__ = ["LeaveOneOut", "compare", "loo"]

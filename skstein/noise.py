@@ -11,8 +11,8 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from . import outcomes
-from ._named_parameters import NamedParameters, own_instance
-from ._validation import LARGEST, HasMethods, Interval, StrOptions
+from ._input.validation import LARGEST, HasMethods, Interval, StrOptions
+from ._tools.named_parameters import NamedParameters, own_instance
 from .outcomes.student_t import LEAST_DF
 from .priors import PRIORS, resolve_prior
 

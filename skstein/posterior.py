@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ._containers import as_table, make_container, variables_of
-from ._copies import changed
-from ._density_probe import Probe
-from ._quantiles import narrowest_interval, weighted_quantile
-from ._random import as_generator
-from ._resampling import systematic_resampling
-from ._validation import check_count, check_fraction, check_fractions
-from ._warnings import warn
+from ._input.validation import check_count, check_fraction, check_fractions
+from ._statistics.density_fingerprint import Fingerprint
+from ._statistics.quantiles import narrowest_interval, weighted_quantile
+from ._statistics.resampling import systematic_resampling
+from ._tools.copies import changed
+from ._tools.pandas_and_arviz import as_table, make_container, variables_of
+from ._tools.random import as_generator
+from ._tools.warnings import warn
 from .diagnostics import mcse_mean, rank_diagnostics
 from .metrics import ksd
 from .metrics._average import normalized
@@ -91,7 +91,7 @@ class ParticlePosterior:
     state: Any = None
     chains: Array | None = None
     # A few log densities, by which a warm start recognises the target if `log_densities` is None.
-    _probe: Probe | None = field(default=None, init=False)
+    _fingerprint: Fingerprint | None = field(default=None, init=False)
     # Of the classifier that it is the posterior of.
     classes: Any = field(default=None, init=False)
 
@@ -463,7 +463,7 @@ class ParticlePosterior:
             log_densities=log_densities,
             scores=scores,
             whitening=None if self.whitening is None else Chain(bijection, self.whitening),
-            _probe=None if self._probe is None else self._probe.pushed(bijection),
+            _fingerprint=None if self._fingerprint is None else self._fingerprint.pushed(bijection),
         )
 
     def _pulled(self, bijection: Bijection) -> "ParticlePosterior":
@@ -475,7 +475,9 @@ class ParticlePosterior:
         pulled = ParticlePosterior(
             particles, self.weights, log_densities=log_densities, state=self.state
         )
-        pulled._probe = None if self._probe is None else self._probe.pulled(bijection)
+        pulled._fingerprint = (
+            None if self._fingerprint is None else self._fingerprint.pulled(bijection)
+        )
         return pulled
 
     def _some(self, chosen, **changes) -> "ParticlePosterior":

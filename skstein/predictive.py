@@ -17,9 +17,9 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ._prediction_methods import PredictsOutcomes
-from ._predictive_distribution import Predictive
-from ._transformed_outcome import TransformedOutcome, transformed
+from ._predictions.distribution import Predictive
+from ._predictions.methods import PredictsOutcomes
+from ._predictions.transformed_outcome import TransformedOutcome, transformed
 
 __all__ = ["Predictive", "predictive", "with_likelihood"]
 

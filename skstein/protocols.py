@@ -184,7 +184,7 @@ class TrainableNetwork(Protocol):
     """What is made for networks asks for more than a `WorkingTarget`.
 
     A particle holds ``n_weights`` weights and ``n_noise`` log noise variances. What is called a
-    ``state`` is a network in training, `skstein.targets.network.Training`.
+    ``state`` is a network in training, `skstein.targets.networks.network.Training`.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ class TrainableNetwork(Protocol):
     def begin_training(self, theta: Array, rows: Array, held_out: Array, rng) -> Any:
         """The state of one network, (dim,), that is trained on ``rows``.
 
-        Such as a `skstein.targets.network.Training`, whose ``at_best`` is the state to keep.
+        Such as a `skstein.targets.networks.network.Training`, whose ``at_best`` is the one to keep.
         """
 
     def train(self, n_epochs, batch_size, learning_rate, n_steps, patience, tol, state) -> Any:

@@ -1,8 +1,8 @@
 """Stochastic volatility of a series of returns.
 
 The estimator fits parameters and path of log variances together. The engines work in coordinates in
-which that posterior is nearly standard normal (`skstein.targets.smoothed_path`); everything that is
-reported is of the parameters and the path themselves.
+which that posterior is nearly standard normal (`targets/volatility/smoothed_path.py`); everything
+that is reported is of the parameters and the path themselves.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -15,10 +15,8 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from . import _jit
-from ._estimator import BayesianEstimator
-from ._prediction_methods import normal_nodes
-from ._random import as_generator
-from ._validation import (
+from ._estimators.base import BayesianEstimator
+from ._input.validation import (
     HasMethods,
     Interval,
     StrOptions,
@@ -30,12 +28,14 @@ from ._validation import (
     validate_data,
     validated,
 )
-from ._warnings import warn
+from ._predictions.methods import normal_nodes
+from ._tools.random import as_generator
+from ._tools.warnings import warn
 from .diagnostics import weighted_ess
 from .inference import ENGINES, resolve_engine
 from .posterior import weighted_quantile
 from .targets import FactorizedTarget, SmoothedTarget, StochasticVolatilityTarget
-from .targets.stochastic_volatility import draw_next
+from .targets.volatility.stochastic_volatility import draw_next
 
 _MIN_RETURNS = 10
 _HYPERPRIOR = ("mu_variance", "phi_a", "phi_b", "sigma2_shape", "sigma2_scale")

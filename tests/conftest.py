@@ -35,7 +35,7 @@ def pytest_xdist_make_scheduler(config, log):
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            networks = re.search("MLP|mlp|network|staged", nodeid)
+            networks = re.search("MLP|mlp|network|two_stages", nodeid)
             return "networks" if networks else nodeid.partition("[")[0]
 
     return Scheduling(config, log) if config.getoption("dist") == "loadgroup" else None

@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 
 from densities import central_differences, rare_categories, standard_normal
 from skstein import LogDensity
-from skstein.inference._working_coordinates import find_frame
+from skstein.inference._run.working_coordinates import find_frame
 from skstein.outcomes import Bernoulli, NegativeBinomial, Probit
 from skstein.priors import Normal, StudentT
 from skstein.targets import (
@@ -30,7 +30,10 @@ from skstein.targets import (
 )
 from skstein.targets.bijections import FunnelMap
 from skstein.targets.one_sided import SHIFT, one_sided_bijection
-from skstein.targets.transformed_regression import TransformedRegression, transformed_target
+from skstein.targets.regression.transformed_regression import (
+    TransformedRegression,
+    transformed_target,
+)
 
 DIM = 4
 

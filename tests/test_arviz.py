@@ -23,7 +23,7 @@ from skstein import (
     ParticlePosterior,
     to_arviz,
 )
-from skstein._containers import _arviz_major, variables_of
+from skstein._tools.pandas_and_arviz import _arviz_major, variables_of
 from skstein.inference import PMFVB
 from skstein.thinning import stack_draws
 
@@ -212,7 +212,7 @@ def test_what_is_refused(rng):
 
 def test_without_arviz_a_message_says_what_to_install(monkeypatch, rng):
     monkeypatch.setitem(sys.modules, "arviz_base", None)
-    monkeypatch.setattr("skstein._containers._arviz_major", lambda: None)
+    monkeypatch.setattr("skstein._tools.pandas_and_arviz._arviz_major", lambda: None)
     posterior = ParticlePosterior(rng.normal(size=(6, 2)))
     with pytest.raises(ImportError, match="pip install arviz"):
         posterior.to_arviz()

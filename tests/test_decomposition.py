@@ -21,9 +21,15 @@ from sklearn.utils.estimator_checks import (
 )
 
 import small
-from skstein import LatentDirichletAllocation, _topics
+from skstein import LatentDirichletAllocation
 from skstein._jit import lda as jit
-from skstein._topics import TopicParticles, TopicPosterior, document_blocks, match_topics
+from skstein.decomposition import topics as _topics
+from skstein.decomposition.topics import (
+    TopicParticles,
+    TopicPosterior,
+    document_blocks,
+    match_topics,
+)
 
 METHODS = ["online", "batch"]
 TINY = [[0, 0, 1], [1, 2], [2, 2, 0]]  # words of three documents

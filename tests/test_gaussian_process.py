@@ -36,7 +36,12 @@ from sklearn.utils.estimator_checks import check_param_validation
 
 import small
 from skstein import SparseGPRegressor, predictive
-from skstein._inducing import JITTER, InducingPosterior, SplitKernel, log_marginal_likelihood
+from skstein.gaussian_process.inducing import (
+    JITTER,
+    InducingPosterior,
+    SplitKernel,
+    log_marginal_likelihood,
+)
 
 APPROXIMATIONS = ["dtc", "fitc", "vfe"]
 NOISY = 1.3 * RBF([0.7, 1.2]) + WhiteKernel(0.2)

@@ -28,8 +28,8 @@ from skstein import (
     predictive,
     to_arviz,
 )
-from skstein._crps import mixture_crps
-from skstein._transformed_outcome import transformed
+from skstein._predictions.transformed_outcome import transformed
+from skstein._statistics.crps import mixture_crps
 from skstein.inference import ENGINES
 from skstein.metrics import crps_scorer
 from skstein.outcomes import Gamma, NegativeBinomial, Poisson

@@ -7,7 +7,7 @@ import pytest
 
 from skstein import BayesianLogisticRegression
 from skstein.inference import LaplaceDraws
-from skstein.targets import design
+from skstein.targets.regression import design
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

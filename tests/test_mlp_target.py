@@ -19,11 +19,11 @@ from skstein.priors import (
     Normal,
     StudentT,
 )
-from skstein.targets import mlp
-from skstein.targets._weight_priors import weight_prior
-from skstein.targets.mlp import MLPTarget
-from skstein.targets.null_space import null_space_tangent
-from skstein.targets.scaled_network import ScaledNetwork
+from skstein.targets.networks import mlp
+from skstein.targets.networks.mlp import MLPTarget
+from skstein.targets.networks.null_space import null_space_tangent
+from skstein.targets.networks.scaled_network import ScaledNetwork
+from skstein.targets.networks.weight_priors import weight_prior
 
 PRIORS = [Normal(2.0), StudentT(), AdaptiveRidge(rate=0.5), HierarchicalNormal(rate=9.0)]
 FUNCTIONS = {

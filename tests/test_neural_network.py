@@ -19,14 +19,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skstein import BayesianMLPClassifier, BayesianMLPRegressor, ParticlePosterior, predictive
-from skstein._callbacks import ProgressLines
+from skstein._estimators.progress import ProgressLines
 from skstein.inference import PMD, Ensemble, resolve_engine
-from skstein.inference._network_engines import NETWORK_ENGINES
 from skstein.inference.base import Engine
-from skstein.inference.curve import curve_middle
+from skstein.inference.networks.curve import curve_middle
+from skstein.inference.networks.settings import NETWORK_ENGINES
 from skstein.priors import Normal
-from skstein.targets import null_space
-from skstein.targets.mlp import MLPTarget
+from skstein.targets.networks import null_space
+from skstein.targets.networks.mlp import MLPTarget
 from small import ENGINES, crossed, later, network
 
 ESTIMATORS = [BayesianMLPRegressor, BayesianMLPClassifier]

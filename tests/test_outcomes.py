@@ -7,7 +7,7 @@ from scipy import stats
 from scipy.special import log_softmax, logsumexp
 
 from skstein._jit import normal_mixtures
-from skstein._quantiles import mixture_quantiles, weighted_quantile
+from skstein._statistics.quantiles import mixture_quantiles, weighted_quantile
 from skstein.outcomes import (
     Bernoulli,
     Categorical,

@@ -16,10 +16,10 @@ from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skstein import BayesianLogisticRegression
-from skstein._parallel import make_map, one_thread
+from skstein._tools.parallel import make_map, one_thread
 from skstein.inference import FWSS, KSDThinnedMCMC
 from skstein.targets import LogisticTarget
-from skstein.targets.design import make_design
+from skstein.targets.regression.design import make_design
 
 
 def worker(_):

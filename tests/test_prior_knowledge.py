@@ -37,7 +37,7 @@ from skstein.targets import (
     ProbitTarget,
     SoftmaxTarget,
 )
-from skstein.targets.horseshoe import HorseshoeMap
+from skstein.targets.regression.horseshoe import HorseshoeMap
 from small import later
 
 DATA = Path(__file__).parent / "data"

@@ -7,7 +7,7 @@ from scipy import stats
 from scipy.integrate import quad
 from sklearn.metrics import mean_pinball_loss
 
-from skstein._crps import crps_of_points, mixture_crps
+from skstein._statistics.crps import crps_of_points, mixture_crps
 from skstein.metrics import (
     crps,
     crps_normal_mixture,

@@ -21,8 +21,8 @@ from skstein.priors import Laplace
 from skstein.shards import Chunks
 from skstein.shards.chunks import LocalShards
 from skstein.targets import LinearTarget, RegressionTarget, Surrogate, over_shards
-from skstein.targets.design import make_design
-from skstein.targets.sign_constraints import HalfLineMap, OneSignedTarget
+from skstein.targets.regression.design import make_design
+from skstein.targets.regression.sign_constraints import HalfLineMap, OneSignedTarget
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

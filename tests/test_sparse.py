@@ -13,11 +13,11 @@ from sklearn.linear_model import LogisticRegression
 
 import small
 from skstein import BayesianLinearRegression, BayesianLogisticRegression, BayesianProbitRegression
-from skstein._columns import location_and_scale
+from skstein._input.columns import location_and_scale
 from skstein.inference import SVGD, LaplaceDraws
 from skstein.priors import Normal
 from skstein.targets import LinearTarget, LogisticTarget, ProbitTarget, SoftmaxTarget
-from skstein.targets.design import joined, make_design
+from skstein.targets.regression.design import joined, make_design
 
 ESTIMATORS = [BayesianLinearRegression, BayesianLogisticRegression, BayesianProbitRegression]
 every_estimator = pytest.mark.parametrize("kind", ESTIMATORS)

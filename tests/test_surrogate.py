@@ -151,7 +151,7 @@ def test_a_surrogate_too_far_off_is_said(rng):
     poor = Surrogate(target)
     poor._curvature = poor._curvature + 8.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skstein.inference._surrogate.Surrogate", lambda *_: poor)
+        patch.setattr("skstein.inference._run.surrogate.Surrogate", lambda *_: poor)
         with pytest.warns(ConvergenceWarning, match="raise surrogate, the rows that stand for all"):
             infer(target, MCMC(surrogate=10), random_state=0)
 

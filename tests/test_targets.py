@@ -9,7 +9,7 @@ from sklearn import config_context
 
 from densities import central_differences
 from skstein import LogDensity
-from skstein._row_blocks import row_blocks
+from skstein._tools.row_blocks import row_blocks
 from skstein.priors import InverseGamma, Normal, resolve_prior
 from skstein.targets import LinearTarget, LogisticTarget, SoftmaxTarget, Target, supports
 
@@ -118,7 +118,7 @@ def test_hessian_is_the_derivative_of_the_negative_score(kind, fit_intercept, rn
 def test_hessian_of_a_regression_too_wide_for_its_products_to_be_kept(rng, monkeypatch):
     X, y = rng.normal(size=(6, 3)), rng.normal(size=6)
     kept, theta = LinearTarget(X, y), rng.normal(size=5)
-    monkeypatch.setattr("skstein.targets.linear._GRAM_UP_TO", 2)
+    monkeypatch.setattr("skstein.targets.regression.linear._GRAM_UP_TO", 2)
     assert_allclose(LinearTarget(X, y).hessian(theta), kept.hessian(theta))
 
 

@@ -26,7 +26,7 @@ from skstein.targets import (
     StochasticVolatilityTarget,
     laplace_approximation,
 )
-from skstein.targets.smoothed_path import marginal_laplace
+from skstein.targets.volatility.smoothed_path import marginal_laplace
 
 
 def simulate(T, rng, mu=1.0, phi=0.8, sigma=0.5):

@@ -33,7 +33,7 @@ from sklearn.model_selection import train_test_split
 from skstein import infer
 from skstein.diagnostics import ess, split_rhat
 from skstein.inference import FWSS, SVGD, KSDThinnedMCMC
-from skstein.inference._working_coordinates import find_frame
+from skstein.inference._run.working_coordinates import find_frame
 from skstein.kernels import RBF
 from skstein.metrics import mmd
 from skstein.priors import HierarchicalNormal

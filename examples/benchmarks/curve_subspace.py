@@ -28,11 +28,11 @@ from scipy.special import logsumexp
 from sklearn.datasets import load_digits
 
 from skstein.inference import PMD, Ensemble, KSDThinnedMCMC, infer
-from skstein.inference.curve import curve_middle
+from skstein.inference.networks.curve import curve_middle
 from skstein.metrics import agreement, expected_calibration_error, total_variation
 from skstein.outcomes import Categorical
 from skstein.priors import Normal
-from skstein.targets.mlp import MLPTarget
+from skstein.targets.networks.mlp import MLPTarget
 from skstein.targets.subspace import Subspace, curve_plane
 from skstein.thinning import OnlineKSDThinner
 

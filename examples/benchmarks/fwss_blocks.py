@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from skstein import LogDensity
-from skstein._parallel import make_map, one_thread
+from skstein._tools.parallel import make_map, one_thread
 from skstein.inference import FWSS
 from skstein.posterior import ParticlePosterior
 from skstein.targets import LogisticTarget, Transformed

@@ -44,7 +44,7 @@ from scipy.special import softmax
 
 from skstein.diagnostics import ess, split_rhat
 from skstein.inference import KSDThinnedMCMC
-from skstein.inference._working_coordinates import find_frame
+from skstein.inference._run.working_coordinates import find_frame
 from skstein.kernels import IMQ, RBF
 from skstein.priors import Normal
 from skstein.samplers import HMC, MALA, RWM

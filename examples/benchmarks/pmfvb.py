@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
 
 from skstein import infer
-from skstein._parallel import make_map, one_thread
+from skstein._tools.parallel import make_map, one_thread
 from skstein.diagnostics import mcse_mean, split_rhat
 from skstein.inference import PMFVB
 from skstein.priors import Normal

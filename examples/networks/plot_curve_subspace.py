@@ -29,7 +29,7 @@ from sklearn.neural_network import MLPClassifier
 from skstein import BayesianMLPClassifier
 from skstein.diagnostics import ess, split_rhat
 from skstein.inference import Ensemble, KSDThinnedMCMC
-from skstein.inference.curve import curve_middle
+from skstein.inference.networks.curve import curve_middle
 from skstein.metrics import agreement, expected_calibration_error, total_variation
 from skstein.outcomes import Categorical
 from skstein.priors import Normal

@@ -6,6 +6,6 @@
 :doc:`/engines` says which to take when.
 """
 
-from .._lazy_imports import attach
+from .._tools.lazy_imports import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from sklearn.base import clone
 
-from .._lazy_imports import Registry
-from .._named_parameters import by_name, refuse_class
+from .._tools.lazy_imports import Registry
+from .._tools.named_parameters import by_name, refuse_class
 
 if TYPE_CHECKING:
     from ..protocols import RunsOnTargets

@@ -1,8 +1,8 @@
 """What every engine is: a parameter object with one method, ``run``.
 
 An engine sees a target, a generator and a ``map`` for independent pieces, and nothing else. The
-target it is given is usually whitened (`_infer.py` wraps it), so engines are written for densities
-whose scale is about 1 and whose start is a standard normal.
+target it is given is usually whitened (`_run/infer.py` wraps it), so engines are written for
+densities whose scale is about 1 and whose start is a standard normal.
 """
 
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from .._copies import changed
-from .._validation import Interval, StrOptions
+from .._input.validation import Interval, StrOptions
+from .._tools.copies import changed
 from ..posterior import ParticlePosterior
 from ..protocols import Rng, WorkingTarget
 from ..targets import supports

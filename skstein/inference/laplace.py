@@ -11,9 +11,9 @@ from numbers import Real
 import numpy as np
 from scipy.special import softmax
 
-from .._validation import Interval
+from .._input.validation import Interval
 from ..posterior import ParticlePosterior
-from ._stein_identities import affordable_particles
+from ._run.stein_identities import affordable_particles
 from .base import N_PARTICLES, ParticleEngine, Rounds
 
 

@@ -9,9 +9,9 @@ a lower bound of the true one: a monitor of progress, not a certificate.
 
 Beyond the paper: the store starts from draws whose mean and covariance are exactly those of the
 Gaussian at the mode, which costs no score, and at the end all particles move together until their
-moments are right (`_moment_matching.py`). With that a store of two iterations of SVGD is enough,
-and if there are more particles than coordinates, a particle that no longer helps needs no long
-search.
+moments are right (`_moves/moment_matching.py`). With that a store of two iterations of SVGD is
+enough, and if there are more particles than coordinates, a particle that no longer helps needs no
+long search.
 """
 
 import math
@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from .._validation import Interval
+from .._input.validation import Interval
 from ..kernels import Kernel
-from ._frank_wolfe import SteinMeasure
+from ._moves.frank_wolfe import SteinMeasure
 from .base import (
     History,
     ParticleEngine,

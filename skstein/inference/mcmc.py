@@ -3,9 +3,9 @@
 Asymptotically exact. Chains run as one batch of gradients until the Monte-Carlo error of means and
 of outer quantiles is small. The kept draws have the margins of all and are moved slightly, to the
 mean and covariance of all draws, after Stein's identities have removed most of their error
-(`_zero_variance.py`). Where the model's coordinates bend, so that a move of the others would take
-their quantiles along, the draws stay. In many coordinates (a hundred) 1000 of them have 5 and 95 %
-points that are off by up to 0.15 standard deviations.
+(`_moves/zero_variance.py`). Where the model's coordinates bend, so that a move of the others would
+take their quantiles along, the draws stay. In many coordinates (a hundred) 1000 of them have 5 and
+95 % points that are off by up to 0.15 standard deviations.
 """
 
 from copy import copy, deepcopy
@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from .._quantiles import quantile_misfit
-from .._validation import HasMethods, Interval, StrOptions
+from .._input.validation import HasMethods, Interval, StrOptions
+from .._statistics.quantiles import quantile_misfit
 from ..diagnostics import rank_diagnostics
 from ..posterior import ParticlePosterior
 from ..samplers import SAMPLERS
 from ..samplers.base import declared
 from ..targets.bijections import Affine
-from ..targets.wrapper import of_model
-from ._zero_variance import monte_carlo_errors, move_to_moments, representative
+from ..targets.transformed import of_model
+from ._moves.zero_variance import monte_carlo_errors, move_to_moments, representative
 from .base import (
     ENOUGH_DRAWS,
     N_PARTICLES,

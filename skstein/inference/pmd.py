@@ -15,12 +15,12 @@ from the paper's algorithm 1, each found necessary:
 - minibatches are reshuffled epochs without replacement: with replacement the noise stays;
 - particles are resampled (systematically) only when the effective sample size falls below 0.7 m,
   not at every step;
-- draws from the kernels keep the mean and covariance of the particles, group by group (`_kde.py`);
-  from round kernels each draw inflates the variance;
+- draws from the kernels keep the mean and covariance of the particles, group by group
+  (`_moves/kernel_density.py`); from round kernels each draw inflates the variance;
 - a final stage on all rows removes the remaining bias: importance weights where they do not
   degenerate, and preconditioned Crank-Nicolson moves.
 
-`update` learns from more rows (`_stream.py`).
+`update` learns from more rows (`_run/stream.py`).
 """
 
 from copy import deepcopy
@@ -31,16 +31,16 @@ from typing import Any
 
 import numpy as np
 
-from .._density_probe import Probe
-from .._validation import HasMethods, Interval, StrOptions
+from .._input.validation import HasMethods, Interval, StrOptions
+from .._statistics.density_fingerprint import Fingerprint
 from ..posterior import ParticlePosterior
 from ..targets import supports
-from ._kde import defensive_draws, grouped_draws, plain_draws
-from ._mirror import MAX_PIECES, WeightedParticles, batches, mirror_step
-from ._pcn import pcn_moves
-from ._step_sizes import STEP_SIZES
-from ._stream import N_PARTS, Stream
-from ._stream_memory import Memory
+from ._moves.crank_nicolson import pcn_moves
+from ._moves.kernel_density import defensive_draws, grouped_draws, plain_draws
+from ._moves.mirror_steps import MAX_PIECES, WeightedParticles, batches, mirror_step
+from ._moves.step_sizes import STEP_SIZES
+from ._run.stream import N_PARTS, Stream
+from ._run.stream_memory import Memory
 from .base import BATCH_SIZE, N_PARTICLES, ParticleEngine, Rounds, in_chunks
 
 _IMPORTANCE_UP_TO = 4  # coordinates in which importance weights hold without the final moves
@@ -245,7 +245,9 @@ class PMD(ParticleEngine):
         value = log_posterior(state.theta)
         if n_moves:  # which have moved the particles to the posterior
             state.log_q = value
-        stream = Stream(parts, *known, Probe.of(target.log_prior, state.theta), held=(target,))
+        stream = Stream(
+            parts, *known, Fingerprint.of(target.log_prior, state.theta), held=(target,)
+        )
         state.memory = Memory.nothing(dim)
         values = value - target.log_prior(state.theta)
         stream.remember([state.memory.and_of(state.theta, values, state.weights, stream.score)])

@@ -25,15 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Interval, StrOptions
+from .._input.validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
 from ..targets import Transformed
 from ..targets.mean_field_factors import ConjugateFactor, within_factors
 from ..targets.newton import DIAGONAL_ABOVE, gaussian_bijection
-from ._elbo import approximate_elbo
-from ._langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
-from ._langevin_stopping import StopOnResiduals, StopOnValidation
-from ._zero_variance import move_to_moments, representative
+from ._moves.elbo import approximate_elbo
+from ._moves.langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
+from ._moves.langevin_stopping import StopOnResiduals, StopOnValidation
+from ._moves.zero_variance import move_to_moments, representative
 from .base import (
     N_PARTICLES,
     History,

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from .._validation import Interval, StrOptions
+from .._input.validation import Interval, StrOptions
 from ..diagnostics import split_rhat
 from ..kernels import IMQ, Kernel
 from ..posterior import ParticlePosterior
 from ..samplers import HMC
-from ._zero_variance import move_to_moments
+from ._moves.zero_variance import move_to_moments
 from .base import (
     ENOUGH_DRAWS,
     ParticleEngine,

@@ -14,15 +14,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import priors, shards, targets
-from .._columns import (
+from .._estimators.base import BayesianEstimator
+from .._input.columns import (
     canonical,
     column_position,
     location_and_scale,
     warn_of_first_rows,
     warn_of_little_weight,
 )
-from .._estimator import BayesianEstimator
-from .._validation import (
+from .._input.validation import (
     HasMethods,
     StrOptions,
     check_magnitude,

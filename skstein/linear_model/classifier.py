@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._class_labels import class_codes, stream_classes
-from .._prediction_methods import BayesianClassifierMixin
-from .._validation import LARGEST, StrOptions, available_if, validated
+from .._input.class_labels import class_codes, stream_classes
+from .._input.validation import LARGEST, StrOptions, available_if, validated
+from .._predictions.methods import BayesianClassifierMixin
 from .base import BayesianLinearModel, takes_more_rows
 from .predictions import LinearPredictions
 

@@ -20,8 +20,8 @@ from scipy import sparse
 from scipy.special import ndtri
 from sklearn.utils import Bunch, check_array, check_X_y
 
-from .._columns import canonical, column_position, dense, missing_values
-from .._validation import about, check_features, check_magnitude, columns_of, refuse_dask
+from .._input.columns import canonical, column_position, dense, missing_values
+from .._input.validation import about, check_features, check_magnitude, columns_of, refuse_dask
 from ..targets import Grouping, MixedTarget
 from .offset import split
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import targets
-from .._validation import LARGEST, HasMethods, Interval, StrOptions
+from .._input.validation import LARGEST, HasMethods, Interval, StrOptions
 from ..noise import NOISES, NormalNoise, noise_to_fit, resolve_noise
 from ..outcomes import Normal
 from ..priors import HalfStudentT, InverseGamma

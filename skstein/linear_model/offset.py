@@ -8,8 +8,8 @@ prediction is for one who calls these, or routes metadata.
 import numpy as np
 from sklearn.utils import check_array
 
-from .._columns import dense
-from .._validation import about, check_magnitude, refuse_dask
+from .._input.columns import dense
+from .._input.validation import about, check_magnitude, refuse_dask
 
 
 def split(X, column):

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._class_labels import alphabetical_order, classes_in_order, declared_order
-from .._validation import LARGEST, Interval, StrOptions
+from .._input.class_labels import alphabetical_order, classes_in_order, declared_order
+from .._input.validation import LARGEST, Interval, StrOptions
 from ..outcomes import Ordinal
 from ..outcomes.ordinal import LINKS
 from .classifier import GeneralizedLinearClassifier

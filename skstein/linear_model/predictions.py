@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import shards
-from .._copies import changed
-from .._prediction_methods import PredictsOutcomes, normal_nodes
+from .._predictions.methods import PredictsOutcomes, normal_nodes
+from .._tools.copies import changed
 from .offset import check_offset
 
 _PREDICTIONS = (

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from .._prediction_methods import BayesianRegressorMixin, without_overflow
-from .._validation import available_if, check_outcomes, validated
-from .._warnings import warn
+from .._input.validation import available_if, check_outcomes, validated
+from .._predictions.methods import BayesianRegressorMixin, without_overflow
+from .._tools.warnings import warn
 from .base import BayesianLinearModel, takes_more_rows
 from .predictions import LinearPredictions
 

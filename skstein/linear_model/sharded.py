@@ -16,8 +16,8 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_array, column_or_1d
 
 from .. import shards
-from .._columns import canonical, location_and_scale_of, moments
-from .._validation import (
+from .._input.columns import canonical, location_and_scale_of, moments
+from .._input.validation import (
     about,
     check_features,
     check_magnitude,
@@ -25,7 +25,7 @@ from .._validation import (
     drop_weightless,
 )
 from ..targets import over_shards
-from ..targets.design import make_design
+from ..targets.regression.design import make_design
 from .offset import check_offset, split
 
 

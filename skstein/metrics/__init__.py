@@ -18,6 +18,6 @@ which make others: ``IntervalScoreScorer(level=0.5)``, or
 for probabilities scikit-learn has ``"neg_log_loss"`` and ``"neg_brier_score"``.
 """
 
-from .._lazy_imports import attach
+from .._tools.lazy_imports import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

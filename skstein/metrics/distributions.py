@@ -7,9 +7,9 @@ Beside these there are scikit-learn's ``mean_pinball_loss``, of a quantile, and 
 import numpy as np
 
 from .. import _jit
-from .._crps import crps_of_points
-from .._row_blocks import row_blocks
-from .._validation import interval_ends
+from .._input.validation import interval_ends
+from .._statistics.crps import crps_of_points
+from .._tools.row_blocks import row_blocks
 from ._average import average, normalized
 
 

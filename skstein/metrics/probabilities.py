@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._validation import check_count
+from .._input.validation import check_count
 from ._average import normalized
 
 

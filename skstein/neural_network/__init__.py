@@ -7,6 +7,6 @@ then an engine goes on from there to spread particles around each mode, or nothi
 standardised inside, and particles are kept in the standardised coordinates.
 """
 
-from .._lazy_imports import attach
+from .._tools.lazy_imports import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

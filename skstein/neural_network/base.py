@@ -7,24 +7,24 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from .._columns import dense, location_and_scale, warn_of_first_rows, warn_of_little_weight
-from .._estimator import BayesianEstimator
-from .._parallel import make_map, one_thread
-from .._random import as_generator
-from .._validation import HasMethods, Interval, StrOptions, check_magnitude, validate_data
-from .._warnings import warn
+from .._estimators.base import BayesianEstimator
+from .._input.columns import dense, location_and_scale, warn_of_first_rows, warn_of_little_weight
+from .._input.validation import HasMethods, Interval, StrOptions, check_magnitude, validate_data
+from .._tools.parallel import make_map, one_thread
+from .._tools.random import as_generator
+from .._tools.warnings import warn
 from ..inference import ENGINES, Ensemble, Trained, resolve_engine
-from ..inference._network_engines import NETWORK_ENGINES, network_engine
-from ..inference.ensemble import (
+from ..inference.networks.ensemble import (
     AUTO_BATCH_SIZE,
     automatic_epochs,
     epoch_of_stream,
     resolve_batch_size,
     untrained,
 )
+from ..inference.networks.settings import NETWORK_ENGINES, network_engine
 from ..posterior import ParticlePosterior
 from ..priors import PRIORS, resolve_prior
-from ..targets.mlp import MLPTarget
+from ..targets.networks.mlp import MLPTarget
 
 _NO_ROWS = np.array([], dtype=np.int64)
 _FIRST_ROWS = 20  # of a stream, which know a column's size to a sixth

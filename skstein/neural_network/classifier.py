@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .._class_labels import class_codes, stream_classes
-from .._prediction_methods import BayesianClassifierMixin
-from .._validation import check_sample_weight, drop_weightless, validated
-from .._warnings import warn
+from .._input.class_labels import class_codes, stream_classes
+from .._input.validation import check_sample_weight, drop_weightless, validated
+from .._predictions.methods import BayesianClassifierMixin
+from .._tools.warnings import warn
 from ..outcomes import Bernoulli, Categorical
 from .base import _BayesianMLP
 

@@ -10,10 +10,7 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._parallel import make_map, one_thread
-from .._prediction_methods import BayesianRegressorMixin, normal_nodes, without_overflow
-from .._random import as_generator
-from .._validation import (
+from .._input.validation import (
     HasMethods,
     Interval,
     StrOptions,
@@ -23,11 +20,14 @@ from .._validation import (
     drop_weightless,
     validated,
 )
-from .._warnings import warn
+from .._predictions.methods import BayesianRegressorMixin, normal_nodes, without_overflow
+from .._tools.parallel import make_map, one_thread
+from .._tools.random import as_generator
+from .._tools.warnings import warn
 from ..noise import NOISES, HeteroscedasticNoise, NormalNoise, noise_to_fit, resolve_noise
 from ..outcomes import Normal
 from ..priors import InverseGamma
-from ..targets.null_space import null_space_tangent, tangents_affordable
+from ..targets.networks.null_space import null_space_tangent, tangents_affordable
 from .base import _BayesianMLP, _Scaling
 
 _N_NODES = 8  # of the quadrature over distances along a tangent

@@ -7,7 +7,7 @@ posterior leaves uncertain: means and quantiles are those of the probability ove
 import numpy as np
 from scipy.special import entr, log_softmax, logsumexp, softmax
 
-from .._quantiles import between, neighbours, weighted_quantile
+from .._statistics.quantiles import between, neighbours, weighted_quantile
 from .base import Outcome
 
 _SMALL = 1e-3  # below it a probability loses digits as the complement of the other one

@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 from scipy.stats import rv_discrete
 
-from .._crps import mixture_crps
-from .._quantiles import mixture_quantiles
+from .._statistics.crps import mixture_crps
+from .._statistics.quantiles import mixture_quantiles
 from .base import Outcome
 
 

@@ -7,6 +7,6 @@ pipeline, a search or a transformed target, wherever `skstein.predictive` reache
 matplotlib is imported when something is drawn, never before.
 """
 
-from .._lazy_imports import attach
+from .._tools.lazy_imports import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

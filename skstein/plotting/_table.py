@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from .._columns import missing_values
+from .._input.columns import missing_values
 
 
 def table_of(X):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .._wrapped_estimators import inside, posterior_of
+from .._estimators.inside_pipelines import inside, posterior_of
 from ._common import COLORS, GREY, positions, stacked_axes, wide
 
 _QUANTITIES = {

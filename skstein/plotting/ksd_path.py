@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._wrapped_estimators import inside
+from .._estimators.inside_pipelines import inside
 from ..kernels import resolve_kernel
 from ._common import COLORS, GREY, new_axes, wide
 

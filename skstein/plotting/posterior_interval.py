@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import interval_ends
-from .._wrapped_estimators import inside, named_posterior
+from .._estimators.inside_pipelines import inside, named_posterior
+from .._input.validation import interval_ends
 from ..posterior import weighted_quantile
 from ._common import COLORS, GREY, new_axes, positions
 

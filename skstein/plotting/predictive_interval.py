@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from .._validation import check_count, interval_ends
-from .._wrapped_estimators import inside
+from .._estimators.inside_pipelines import inside
+from .._input.validation import check_count, interval_ends
 from ..posterior import weighted_quantile
 from ..predictive import predictive
 from ._common import COLORS, GREY, check_one_outcome, new_axes

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from .._class_labels import refuse_unknown
+from .._input.class_labels import refuse_unknown
 from ..predictive import predictive
 from ._common import COLORS, check_one_outcome, new_axes
 

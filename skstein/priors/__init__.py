@@ -15,6 +15,6 @@ A noise variance has a prior of its own kind, `NoisePrior`, which is a density o
 Standard deviations of random effects have `HalfNormal` or `HalfStudentT`.
 """
 
-from .._lazy_imports import attach
+from .._tools.lazy_imports import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

@@ -1,8 +1,8 @@
 """Priors by name."""
 
 from .. import priors
-from .._lazy_imports import Registry
-from .._named_parameters import by_name, own_instance
+from .._tools.lazy_imports import Registry
+from .._tools.named_parameters import by_name, own_instance
 
 PRIORS = {
     "normal": lambda scale: priors.Normal(scale),

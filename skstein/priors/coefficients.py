@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.base import BaseEstimator
 
-from .._validation import Interval
+from .._input.validation import Interval
 
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _LOCATION = [Real, "array-like"]

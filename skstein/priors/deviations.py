@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import digamma, expit, gammaln, log_ndtr, ndtri_exp, stdtr, stdtrit
 from sklearn.base import BaseEstimator
 
-from .._validation import LARGEST, Interval
+from .._input.validation import LARGEST, Interval
 
 EXTREME = [Interval(Real, 1 / LARGEST, LARGEST, closed="both")]
 _FLAT = -4.0  # normal score, below which a prior of standard deviations is flat to rounding

@@ -6,6 +6,6 @@ the `Chains` hold all that changes, so that drawing can go on from them at any l
 `Sampler` says what else a sampler may declare.
 """
 
-from .._lazy_imports import attach
+from .._tools.lazy_imports import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from .._lazy_imports import Registry
+from .._tools.lazy_imports import Registry
 from ..protocols import DrawsChains
 
 SAMPLERS: Mapping[str, type["DrawsChains"]] = Registry(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._validation import Interval
+from .._input.validation import Interval
 from ..protocols import DrawsChains
 from ._adapt import DualAveraging, Metric, MetricAdaptation
 

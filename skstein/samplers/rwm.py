@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Interval, StrOptions
+from .._input.validation import Interval, StrOptions
 from .base import Metropolis
 
 

@@ -45,8 +45,8 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from .._validation import Interval, StrOptions
-from .._warnings import warn
+from .._input.validation import Interval, StrOptions
+from .._tools.warnings import warn
 from .base import Sampler
 
 _LEAST_BATCH, _LARGEST_RATIO = 1000, 50

@@ -16,7 +16,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from .._validation import Interval
+from .._input.validation import Interval
 from ._adapt import Metric, MetricAdaptation
 from .base import Chains, Sampler
 

@@ -1,6 +1,6 @@
 """A function taken to shards: what the carriers have in common."""
 
-from .._parallel import one_thread
+from .._tools.parallel import one_thread
 
 
 def visited(number, function, args, shard, own):

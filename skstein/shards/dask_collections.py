@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from .._validation import is_dask
+from .._input.validation import is_dask
 from .chunks import Chunks, LocalShards
 
 

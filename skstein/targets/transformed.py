@@ -100,3 +100,10 @@ class _Pulled:
     def entropy(self):
         scales = self._transformed.bijection.matrix.diagonal()[self._indices]
         return self._distribution.entropy() - float(np.log(np.abs(scales)).sum())
+
+
+def of_model(target, z):
+    """Points in the coordinates of the model inside all wrappers."""
+    while isinstance(target, Wrapper):
+        target, z = target.target, target.forward(z)
+    return z

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from .._copies import changed
+from .._tools.copies import changed
 from .base import Target, supports
 
 _RESTS = ("score", "hessian", "log_prior", "sample_prior", "pointwise_log_likelihood", "of_rows")
@@ -96,10 +96,3 @@ class Wrapper(InnerTarget):
 
     def of_rows(self, function, z):
         return self.target.of_rows(function, self.forward(z))
-
-
-def of_model(target, z):
-    """Points in the coordinates of the model inside all wrappers."""
-    while isinstance(target, Wrapper):
-        target, z = target.target, target.forward(z)
-    return z

@@ -12,6 +12,6 @@ target itself. `OnlineKSDThinner` keeps such a set while a Markov chain runs, in
 KSD does not see modes that no sample visited. It does not test convergence: look at R-hat first.
 """
 
-from .._lazy_imports import attach
+from .._tools.lazy_imports import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

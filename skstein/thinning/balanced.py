@@ -12,7 +12,7 @@ each mode that chains visit in turn its share.
 import numpy as np
 
 from .. import _jit
-from .._validation import check_count
+from .._input.validation import check_count
 from .chains import as_chains, check_finite, interleaved
 
 _LEVELS = (0.05, 0.5, 0.95)

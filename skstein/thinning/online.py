@@ -22,8 +22,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _jit
-from .._validation import check_count
-from .._warnings import warn
+from .._input.validation import check_count
+from .._tools.warnings import warn
 from .budgets import finite_value, floor_of, slack_of
 from .chains import interleaved, read_chains
 from .coordinates import SteinCoordinates

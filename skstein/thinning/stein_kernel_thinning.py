@@ -15,8 +15,8 @@ import math
 import numpy as np
 
 from .. import _jit
-from .._random import as_generator
-from .._validation import check_count
+from .._input.validation import check_count
+from .._tools.random import as_generator
 from .subsets import in_round_coordinates
 
 _MOST_HALVED = 4096

@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from scipy.optimize import nnls
 
 from .. import _jit
-from .._validation import check_count
+from .._input.validation import check_count
 from .chains import check_finite, interleaved, read_chains
 from .coordinates import SteinCoordinates
 

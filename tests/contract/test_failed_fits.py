@@ -108,9 +108,9 @@ def break_next_fit(name, model, error, monkeypatch):
         raise error("half-way")
 
     if name == "process":
-        monkeypatch.setattr("skstein.gaussian_process.mirror_step", broken)
+        monkeypatch.setattr("skstein.gaussian_process.sparse_regressor.mirror_step", broken)
     elif name == "topics":
-        monkeypatch.setattr("skstein._topics.mirror_step", broken)
+        monkeypatch.setattr("skstein.decomposition.topics.mirror_step", broken)
     else:
         model.set_params(inference=Broken(error))
 

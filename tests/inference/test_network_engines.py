@@ -9,7 +9,7 @@ from skstein import infer
 from skstein.inference import AdaptivePMFVB, Ensemble
 from skstein.priors import HierarchicalNormal, Normal
 from skstein.samplers import SGHMC, sghmc
-from skstein.targets.mlp import MLPTarget
+from skstein.targets.networks.mlp import MLPTarget
 
 
 def linear(rng, n=60, prior=None):

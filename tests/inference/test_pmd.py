@@ -12,13 +12,23 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skstein import LogDensity, infer
-from skstein._resampling import systematic_resampling
+from skstein._statistics.resampling import systematic_resampling
 from skstein.inference import PMD, InverseSqrt, InverseTime
-from skstein.inference._gaussian_mixture import find_groups
-from skstein.inference._kde import KernelDensity, defensive_draws, grouped_draws, plain_draws
-from skstein.inference._mirror import WeightedParticles, batches, bayes_step, mirror_step
-from skstein.inference._pcn import pcn_moves
-from skstein.inference._working_coordinates import find_frame
+from skstein.inference._moves.crank_nicolson import pcn_moves
+from skstein.inference._moves.gaussian_mixture import find_groups
+from skstein.inference._moves.kernel_density import (
+    KernelDensity,
+    defensive_draws,
+    grouped_draws,
+    plain_draws,
+)
+from skstein.inference._moves.mirror_steps import (
+    WeightedParticles,
+    batches,
+    bayes_step,
+    mirror_step,
+)
+from skstein.inference._run.working_coordinates import find_frame
 from skstein.targets import Affine, LogisticTarget
 from skstein.targets.transformed import Transformed
 

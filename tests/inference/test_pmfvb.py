@@ -9,11 +9,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from densities import gaussian, standard_normal
 from skstein import LogDensity, infer
-from skstein._random import as_generator
+from skstein._tools.random import as_generator
 from skstein.inference import PMFVB
-from skstein.inference._elbo import _normal_entropy
-from skstein.inference._langevin import AdjustedLangevin, UnadjustedLangevin
-from skstein.inference._snapshots import Snapshots
+from skstein.inference._moves.elbo import _normal_entropy
+from skstein.inference._moves.langevin import AdjustedLangevin, UnadjustedLangevin
+from skstein.inference._moves.snapshots import Snapshots
 from skstein.priors import Normal
 from skstein.targets import LogisticTarget
 

@@ -11,7 +11,7 @@ from scipy.stats import cauchy, norm
 
 from skstein import LogDensity, infer
 from skstein.inference import SVGD
-from skstein.inference._stein_identities import StartDraws, radial_shift, stein_residuals
+from skstein.inference._run.stein_identities import StartDraws, radial_shift, stein_residuals
 from skstein.targets import Transformed
 
 REPLICATES = 200

@@ -19,7 +19,7 @@ from densities import rare_categories, student_t
 from skstein import BayesianLogisticRegression, BayesianProbitRegression, LogDensity, infer
 from skstein.diagnostics import ess, split_rhat
 from skstein.inference import ENGINES, LaplaceDraws
-from skstein.inference._stein_identities import MAX_OWN_MISFIT
+from skstein.inference._run.stein_identities import MAX_OWN_MISFIT
 from skstein.priors import AdaptiveRidge, HalfStudentT, Normal, StudentT
 from skstein.samplers import HMC
 from skstein.targets import LinearTarget, LogisticTarget, Transformed, laplace_approximation

@@ -1,0 +1,1 @@
+"""What all estimators share, and the way to them through pipelines and searches."""

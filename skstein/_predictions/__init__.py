@@ -1,0 +1,1 @@
+"""Predictions: averages of the distribution of an outcome over the particles."""

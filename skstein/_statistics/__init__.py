@@ -1,0 +1,1 @@
+"""Statistics of arrays, which know no model: quantiles, CRPS, importance weights, resampling."""

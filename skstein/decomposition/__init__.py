@@ -1,0 +1,5 @@
+"""Topics of documents."""
+
+from .._tools.lazy_imports import attach
+
+__getattr__, __dir__, __all__ = attach(__name__)

@@ -1,0 +1,2 @@
+from .lda import LatentDirichletAllocation as LatentDirichletAllocation
+from .topics import TopicPosterior as TopicPosterior

@@ -1,0 +1,5 @@
+"""Sparse Gaussian process regression."""
+
+from .._tools.lazy_imports import attach
+
+__getattr__, __dir__, __all__ = attach(__name__)

@@ -1,0 +1,1 @@
+from .sparse_regressor import SparseGPRegressor as SparseGPRegressor

@@ -1,0 +1,1 @@
+"""What surrounds a run of any engine: coordinates before it, checks after it, streams."""

@@ -1,0 +1,1 @@
+"""Engines for neural networks: training, and what follows it."""

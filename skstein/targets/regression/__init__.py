@@ -1,0 +1,1 @@
+"""Regressions as targets: designs, priors, random effects, and their coordinates."""

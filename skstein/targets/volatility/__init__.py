@@ -1,0 +1,1 @@
+"""Stochastic volatility as a target, and its coordinates."""
