@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import (
 import small
 from skstein import LatentDirichletAllocation
 from skstein._jit import lda as jit
-from skstein.decomposition import topics as _topics
+from skstein.decomposition import topics
 from skstein.decomposition.topics import (
     TopicParticles,
     TopicPosterior,
@@ -293,7 +293,7 @@ def test_particles_are_matched_to_the_first(rng):
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_result_does_not_depend_on_n_jobs(n_jobs, monkeypatch, rng):
-    monkeypatch.setattr(_topics, "_BLOCK", 16)
+    monkeypatch.setattr(topics, "_BLOCK", 16)
     X, _ = synthetic(rng, n=70)
     one = LatentDirichletAllocation(4, max_iter=2, n_sweeps=2, random_state=0).fit(X)
     several = clone(one).set_params(n_jobs=n_jobs).fit(X)
@@ -302,7 +302,7 @@ def test_result_does_not_depend_on_n_jobs(n_jobs, monkeypatch, rng):
 
 
 def test_blocks_cover_the_documents(monkeypatch, rng):
-    monkeypatch.setattr(_topics, "_BLOCK", 16)
+    monkeypatch.setattr(topics, "_BLOCK", 16)
     X, _ = synthetic(rng, n=70)
     seen = np.zeros(X.shape)
     for block in document_blocks(X):
