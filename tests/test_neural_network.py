@@ -22,8 +22,8 @@ from skstein import BayesianMLPClassifier, BayesianMLPRegressor, ParticlePosteri
 from skstein._estimators.progress import ProgressLines
 from skstein.inference import PMD, Ensemble, resolve_engine
 from skstein.inference.base import Engine
+from skstein.inference.networks._registry import NETWORK_ENGINES
 from skstein.inference.networks.curve import curve_middle
-from skstein.inference.networks.settings import NETWORK_ENGINES
 from skstein.priors import Normal
 from skstein.targets.networks import null_space
 from skstein.targets.networks.mlp import MLPTarget

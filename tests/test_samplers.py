@@ -12,7 +12,7 @@ from densities import gaussian, standard_normal
 from skstein import LogDensity
 from skstein.diagnostics import ess, split_rhat
 from skstein.samplers import HMC, MALA, MAMS, RWM, SAMPLERS, SGLD, Chains
-from skstein.samplers._adapt import Metric
+from skstein.samplers._warm_up import Metric
 from skstein.targets import Affine, ControlVariate, LogisticTarget, Target, Transformed
 
 METROPOLIS = [HMC(), MALA(), MAMS(), RWM()]

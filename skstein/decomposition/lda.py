@@ -22,7 +22,7 @@ from .._input.validation import Interval, StrOptions, validate_data, validated
 from .._tools.parallel import make_map
 from .._tools.random import as_generator
 from .._tools.warnings import warn
-from ..inference._moves.mirror_steps import LEAST_POWER
+from ..inference._building_blocks.mirror_steps import LEAST_POWER
 from .topics import TopicParticles, TopicPosterior, document_blocks, log_bounds, proportions
 
 __all__ = ["LatentDirichletAllocation", "TopicPosterior"]

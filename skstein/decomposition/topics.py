@@ -35,7 +35,7 @@ from .. import _jit
 from .._input.validation import check_count, check_fractions
 from .._tools.random import as_generator
 from .._tools.warnings import warn
-from ..inference._moves.mirror_steps import WeightedParticles, mirror_step
+from ..inference._building_blocks.mirror_steps import WeightedParticles, mirror_step
 
 _N_BURN, _N_KEPT = 5, 5  # Gibbs sweeps of a document in a mirror step
 _N_ROUNDS = 10  # for the bound in a mirror step: the last digits would not change its verdict

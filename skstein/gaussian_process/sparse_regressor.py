@@ -49,7 +49,12 @@ from .._predictions.methods import BayesianRegressorMixin, normal_nodes
 from .._tools.parallel import make_map, one_thread
 from .._tools.random import as_generator
 from .._tools.warnings import warn
-from ..inference._moves.mirror_steps import LEAST_POWER, WeightedParticles, batches, mirror_step
+from ..inference._building_blocks.mirror_steps import (
+    LEAST_POWER,
+    WeightedParticles,
+    batches,
+    mirror_step,
+)
 from ..inference.base import BATCH_SIZE, Rounds
 from ..outcomes import Normal
 from ..posterior import ParticlePosterior

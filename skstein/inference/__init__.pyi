@@ -1,5 +1,5 @@
-from ._moves.step_sizes import InverseSqrt as InverseSqrt
-from ._moves.step_sizes import InverseTime as InverseTime
+from ._building_blocks.step_sizes import InverseSqrt as InverseSqrt
+from ._building_blocks.step_sizes import InverseTime as InverseTime
 from ._registry import ENGINES as ENGINES
 from ._registry import resolve_engine as resolve_engine
 from ._run.infer import infer as infer

@@ -1,7 +1,7 @@
 """What every engine is: a parameter object with one method, ``run``.
 
 An engine sees a target, a generator and a ``map`` for independent pieces, and nothing else. The
-target it is given is usually whitened (`_run/infer.py` wraps it), so engines are written for
+target it is given is usually whitened (`infer.py` wraps it), so engines are written for
 densities whose scale is about 1 and whose start is a standard normal.
 """
 

@@ -6,7 +6,7 @@ gradient in the wrong argument (as printed particles attract), and its field omi
 particle's own term ``lambda [k(y, y) s(y) + grad k]``, ``lambda = 1 / (n + 1)``, without which the
 search has no stable point. A sweep over all particles afterwards, each against all others, repairs
 what greedy placement left, and a move of all together gets their moments right
-(`_moves/moment_matching.py`). The paper's own settings are parameters.
+(`moment_matching.py`). The paper's own settings are parameters.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -18,8 +18,8 @@ import numpy as np
 from .._input.validation import Interval, StrOptions
 from ..kernels import Kernel
 from ..posterior import ParticlePosterior
-from ._moves.frank_wolfe import SteinMeasure
-from ._moves.moment_matching import matched
+from ._building_blocks.frank_wolfe import SteinMeasure
+from ._building_blocks.moment_matching import matched
 from .base import (
     Rounds,
     SubsamplingEngine,

@@ -9,7 +9,7 @@ a lower bound of the true one: a monitor of progress, not a certificate.
 
 Beyond the paper: the store starts from draws whose mean and covariance are exactly those of the
 Gaussian at the mode, which costs no score, and at the end all particles move together until their
-moments are right (`_moves/moment_matching.py`). With that a store of two iterations of SVGD is
+moments are right (`moment_matching.py`). With that a store of two iterations of SVGD is
 enough, and if there are more particles than coordinates, a particle that no longer helps needs no
 long search.
 """
@@ -24,7 +24,7 @@ from scipy.linalg import solve_triangular
 
 from .._input.validation import Interval
 from ..kernels import Kernel
-from ._moves.frank_wolfe import SteinMeasure
+from ._building_blocks.frank_wolfe import SteinMeasure
 from .base import (
     History,
     ParticleEngine,

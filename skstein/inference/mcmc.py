@@ -3,7 +3,7 @@
 Asymptotically exact. Chains run as one batch of gradients until the Monte-Carlo error of means and
 of outer quantiles is small. The kept draws have the margins of all and are moved slightly, to the
 mean and covariance of all draws, after Stein's identities have removed most of their error
-(`_moves/zero_variance.py`). Where the model's coordinates bend, so that a move of the others would
+(`zero_variance.py`). Where the model's coordinates bend, so that a move of the others would
 take their quantiles along, the draws stay. In many coordinates (a hundred) 1000 of them have 5 and
 95 % points that are off by up to 0.15 standard deviations.
 """
@@ -24,7 +24,7 @@ from ..samplers import SAMPLERS
 from ..samplers.base import declared
 from ..targets.bijections import Affine
 from ..targets.transformed import of_model
-from ._moves.zero_variance import monte_carlo_errors, move_to_moments, representative
+from ._building_blocks.zero_variance import monte_carlo_errors, move_to_moments, representative
 from .base import (
     ENOUGH_DRAWS,
     N_PARTICLES,

@@ -16,11 +16,11 @@ from the paper's algorithm 1, each found necessary:
 - particles are resampled (systematically) only when the effective sample size falls below 0.7 m,
   not at every step;
 - draws from the kernels keep the mean and covariance of the particles, group by group
-  (`_moves/kernel_density.py`); from round kernels each draw inflates the variance;
+  (`kernel_density.py`); from round kernels each draw inflates the variance;
 - a final stage on all rows removes the remaining bias: importance weights where they do not
   degenerate, and preconditioned Crank-Nicolson moves.
 
-`update` learns from more rows (`_run/stream.py`).
+`update` learns from more rows (`stream.py`).
 """
 
 from copy import deepcopy
@@ -35,10 +35,10 @@ from .._input.validation import HasMethods, Interval, StrOptions
 from .._statistics.density_fingerprint import Fingerprint
 from ..posterior import ParticlePosterior
 from ..targets import supports
-from ._moves.crank_nicolson import pcn_moves
-from ._moves.kernel_density import defensive_draws, grouped_draws, plain_draws
-from ._moves.mirror_steps import MAX_PIECES, WeightedParticles, batches, mirror_step
-from ._moves.step_sizes import STEP_SIZES
+from ._building_blocks.crank_nicolson import pcn_moves
+from ._building_blocks.kernel_density import defensive_draws, grouped_draws, plain_draws
+from ._building_blocks.mirror_steps import MAX_PIECES, WeightedParticles, batches, mirror_step
+from ._building_blocks.step_sizes import STEP_SIZES
 from ._run.stream import N_PARTS, Stream
 from ._run.stream_memory import Memory
 from .base import BATCH_SIZE, N_PARTICLES, ParticleEngine, Rounds, in_chunks

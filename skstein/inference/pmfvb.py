@@ -30,10 +30,10 @@ from ..posterior import ParticlePosterior
 from ..targets import Transformed
 from ..targets.mean_field_factors import ConjugateFactor, within_factors
 from ..targets.newton import DIAGONAL_ABOVE, gaussian_bijection
-from ._moves.elbo import approximate_elbo
-from ._moves.langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
-from ._moves.langevin_stopping import StopOnResiduals, StopOnValidation
-from ._moves.zero_variance import move_to_moments, representative
+from ._building_blocks.elbo import approximate_elbo
+from ._building_blocks.langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
+from ._building_blocks.langevin_stopping import StopOnResiduals, StopOnValidation
+from ._building_blocks.zero_variance import move_to_moments, representative
 from .base import (
     N_PARTICLES,
     History,

@@ -19,7 +19,7 @@ from ..diagnostics import split_rhat
 from ..kernels import IMQ, Kernel
 from ..posterior import ParticlePosterior
 from ..samplers import HMC
-from ._moves.zero_variance import move_to_moments
+from ._building_blocks.zero_variance import move_to_moments
 from .base import (
     ENOUGH_DRAWS,
     ParticleEngine,

@@ -5,7 +5,7 @@ median bandwidth) loses most of the variance above ten dimensions; in whitened c
 RBF of squared bandwidth d plus a linear kernel, mean and variance come out right.
 
 The drift is slow along the skewness of a coordinate, which this kernel hardly sees. Moment matching
-(`_moves/moment_matching.py`) before the first iteration and after the last makes up for it.
+(`moment_matching.py`) before the first iteration and after the last makes up for it.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -17,8 +17,8 @@ import numpy as np
 from .._input.validation import Interval
 from ..kernels import RBF, Kernel, Linear
 from ..posterior import ParticlePosterior
-from ._moves.adam import Adam
-from ._moves.moment_matching import matched
+from ._building_blocks.adam import Adam
+from ._building_blocks.moment_matching import matched
 from .base import (
     Rounds,
     SubsamplingEngine,

@@ -14,6 +14,7 @@ from .._tools.parallel import make_map, one_thread
 from .._tools.random import as_generator
 from .._tools.warnings import warn
 from ..inference import ENGINES, Ensemble, Trained, resolve_engine
+from ..inference.networks._registry import NETWORK_ENGINES, network_engine
 from ..inference.networks.ensemble import (
     AUTO_BATCH_SIZE,
     automatic_epochs,
@@ -21,7 +22,6 @@ from ..inference.networks.ensemble import (
     resolve_batch_size,
     untrained,
 )
-from ..inference.networks.settings import NETWORK_ENGINES, network_engine
 from ..posterior import ParticlePosterior
 from ..priors import PRIORS, resolve_prior
 from ..targets.networks.mlp import MLPTarget

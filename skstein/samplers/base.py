@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from .._input.validation import Interval
 from ..protocols import DrawsChains
-from ._adapt import DualAveraging, Metric, MetricAdaptation
+from ._warm_up import DualAveraging, Metric, MetricAdaptation
 
 _DIVERGENT = 1000.0  # error of the energy, as in Stan
 _STIFF = 20.0  # of which none is accepted: the step is too long for where the chain is

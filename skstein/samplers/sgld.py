@@ -2,7 +2,7 @@
 
 For data so large that a score of all rows is dear. The noise of the Leimkuhler-Matthews scheme
 takes off the leading bias of the step. What the minibatch adds depends on the target. With a
-control variate (`targets/minibatch.py`) it is small, because its error vanishes at the mode, and it
+control variate (`ControlVariate`) it is small, because its error vanishes at the mode, and it
 grows with the step size, not with the number of rows (Baker, Fearnhead, Fox & Nemeth 2019). Without
 one (Welling & Teh 2011) the noise of the minibatch adds to that of the dynamics wherever the chain
 is: the draws are then spread more than the posterior, the more the larger the data, however many
@@ -17,7 +17,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from .._input.validation import Interval
-from ._adapt import Metric, MetricAdaptation
+from ._warm_up import Metric, MetricAdaptation
 from .base import Chains, Sampler
 
 

@@ -5,10 +5,10 @@ from .bijections import Affine as Affine
 from .bijections import Chain as Chain
 from .bijections import HyperbolicMap as HyperbolicMap
 from .bijections import Within as Within
+from .control_variate import ControlVariate as ControlVariate
 from .log_density import LogDensity as LogDensity
 from .mean_field_factors import ConjugateFactor as ConjugateFactor
 from .mean_field_factors import PrecisionNormal as PrecisionNormal
-from .minibatch import ControlVariate as ControlVariate
 from .networks.mlp import MLPTarget as MLPTarget
 from .networks.network import Network as Network
 from .newton import LaplaceApproximation as LaplaceApproximation

@@ -179,7 +179,10 @@ ROWS = {
     # a `map`; only `infer` decides how pieces are run, and it alone wraps targets.
     "skstein.inference": ENGINE,
     "skstein.inference._run.stein_identities": (*ENGINE, "sklearn.utils"),
-    "skstein.inference._moves.gaussian_mixture": ("sklearn.exceptions", "sklearn.mixture"),
+    "skstein.inference._building_blocks.gaussian_mixture": (
+        "sklearn.exceptions",
+        "sklearn.mixture",
+    ),
     "skstein.inference._run.working_coordinates": (*ENGINE, "skstein.targets.one_sided"),
     "skstein.inference._run.surrogate": (
         *ENGINE,
@@ -191,7 +194,7 @@ ROWS = {
         "skstein._tools.parallel",
         "skstein._tools.random",
         "skstein.targets.regression.transformed_regression",
-        "skstein.targets.minibatch",
+        "skstein.targets.control_variate",
         "skstein.targets.surrogate",
     ),
     "skstein.inference.networks.two_stages": (
@@ -230,7 +233,7 @@ ROWS = {
     "skstein.gaussian_process": (
         *ESTIMATOR,
         "sklearn.gaussian_process",
-        "skstein.inference._moves.mirror_steps",
+        "skstein.inference._building_blocks.mirror_steps",
         "skstein.inference.base",
     ),
     "skstein.gaussian_process.inducing_mixture": (
@@ -245,7 +248,7 @@ ROWS = {
     ),
     "skstein.decomposition": (
         *ESTIMATOR,
-        "skstein.inference._moves.mirror_steps",
+        "skstein.inference._building_blocks.mirror_steps",
     ),
     "skstein.decomposition.topics": (
         "sklearn.utils",
@@ -253,7 +256,7 @@ ROWS = {
         "skstein._tools.random",
         "skstein._input.validation",
         "skstein._tools.warnings",
-        "skstein.inference._moves.mirror_steps",
+        "skstein.inference._building_blocks.mirror_steps",
     ),
     # It knows neither fits nor posteriors, so that whatever scores predictions may know it.
     "skstein.predictive": (

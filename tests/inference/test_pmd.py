@@ -14,15 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 from skstein import LogDensity, infer
 from skstein._statistics.resampling import systematic_resampling
 from skstein.inference import PMD, InverseSqrt, InverseTime
-from skstein.inference._moves.crank_nicolson import pcn_moves
-from skstein.inference._moves.gaussian_mixture import find_groups
-from skstein.inference._moves.kernel_density import (
+from skstein.inference._building_blocks.crank_nicolson import pcn_moves
+from skstein.inference._building_blocks.gaussian_mixture import find_groups
+from skstein.inference._building_blocks.kernel_density import (
     KernelDensity,
     defensive_draws,
     grouped_draws,
     plain_draws,
 )
-from skstein.inference._moves.mirror_steps import (
+from skstein.inference._building_blocks.mirror_steps import (
     WeightedParticles,
     batches,
     bayes_step,

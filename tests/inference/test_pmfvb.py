@@ -11,9 +11,9 @@ from densities import gaussian, standard_normal
 from skstein import LogDensity, infer
 from skstein._tools.random import as_generator
 from skstein.inference import PMFVB
-from skstein.inference._moves.elbo import _normal_entropy
-from skstein.inference._moves.langevin import AdjustedLangevin, UnadjustedLangevin
-from skstein.inference._moves.snapshots import Snapshots
+from skstein.inference._building_blocks.elbo import _normal_entropy
+from skstein.inference._building_blocks.langevin import AdjustedLangevin, UnadjustedLangevin
+from skstein.inference._building_blocks.snapshots import Snapshots
 from skstein.priors import Normal
 from skstein.targets import LogisticTarget
 

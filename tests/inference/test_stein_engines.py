@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from densities import gaussian, standard_normal
 from skstein import LogDensity, infer
 from skstein.inference import FWSS, SVGD, LazyFWSS, SteinPoints
-from skstein.inference._moves.adam import Adam
-from skstein.inference._moves.frank_wolfe import Oracle, SteinMeasure
+from skstein.inference._building_blocks.adam import Adam
+from skstein.inference._building_blocks.frank_wolfe import Oracle, SteinMeasure
 from skstein.inference.lazy_fwss import typical_draws
 from skstein.kernels import IMQ, RBF, Linear
 from skstein.metrics import ksd

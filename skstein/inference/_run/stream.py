@@ -23,8 +23,8 @@ from scipy.special import log_softmax
 
 from ..._statistics.density_fingerprint import Fingerprint
 from ...posterior import ParticlePosterior
-from .._moves.kernel_density import KernelDensity, defensive_draws, matching
-from .._moves.mirror_steps import LEAST_ESS, MAX_PIECES, WeightedParticles, bayes_step
+from .._building_blocks.kernel_density import KernelDensity, defensive_draws, matching
+from .._building_blocks.mirror_steps import LEAST_ESS, MAX_PIECES, WeightedParticles, bayes_step
 from ..base import in_chunks
 from .stream_memory import Memory
 

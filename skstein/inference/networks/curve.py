@@ -16,7 +16,7 @@ modes, without averaging of their weights.
 
 import numpy as np
 
-from .._moves.adam import Adam
+from .._building_blocks.adam import Adam
 
 _LEARNING_RATE, _N_STEPS, _BATCH = 0.01, 2000, 100
 

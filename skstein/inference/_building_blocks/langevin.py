@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ...samplers import MALA, Chains
-from ...samplers._adapt import quantized
+from ...samplers._warm_up import quantized
 from ...targets.mean_field_factors import ConjugateFactor, indices_of
 
 _MALA = MALA()

@@ -23,7 +23,7 @@ class Snapshots:
 
     Examples
     --------
-    >>> from skstein.inference._moves.snapshots import Snapshots
+    >>> from skstein.inference._building_blocks.snapshots import Snapshots
     >>> kept = Snapshots(4)
     >>> for t in range(1, 25):
     ...     kept.offer(t)

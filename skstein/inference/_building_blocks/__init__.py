@@ -1,0 +1,1 @@
+"""What engines are built of: moves of particles, densities, step sizes, bounds."""

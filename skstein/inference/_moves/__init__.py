@@ -1,1 +1,0 @@
-"""The moves that engines are made of: how particles change, and what is learnt from them."""
