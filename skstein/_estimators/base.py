@@ -147,7 +147,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
 
     def _update(self, target, bijection, X, y, sample_weight, offset=None, **fitted):
         """Update the posterior with more rows by the engine's `update`; else as `_infer`."""
-        from ..inference._run.infer import run_update
+        from ..inference._run.update import run_update
 
         self.inference_ = resolve_engine(self.inference)
         fitted["_weighted"] = sample_weight is not None or self.__dict__.get("_weighted", False)

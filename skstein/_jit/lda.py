@@ -24,7 +24,7 @@ _TINY = 1e-300
 
 
 class Documents(NamedTuple):
-    """Word counts of some documents, with words numbered in a vocabulary of their own.
+    """Word counts as arrays for compiled sweeps, with words numbered in a vocabulary of their own.
 
     The entries of document d are ``starts[d]:starts[d + 1]``: ``words``, ``counts`` and the number
     of ``copies`` that each count is divided into. Its copies, in this order, are numbered from

@@ -32,7 +32,7 @@ _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 class Kernel(NamedTuple):
-    """A radial base kernel: Gaussian or inverse multiquadric, squared scale, exponent, rates.
+    """A base kernel as numbers for compiled thinning: Gaussian or inverse multiquadric, and scales.
 
     ``spread`` is the factor of ``b(u) b(v)`` in a dictionary.
     """
@@ -45,7 +45,7 @@ class Kernel(NamedTuple):
 
 
 class Dictionary(NamedTuple):
-    """The points kept and their Stein matrix, and the best candidate of the current group.
+    """The points that a thinner keeps, their Stein matrix, and the best candidate of a group.
 
     ``counts`` holds the number of points, of samples in the current group, of finished groups, of
     points that ever entered, and of replacements since the row sums were last recomputed.
@@ -91,7 +91,7 @@ def empty_dictionary(capacity, dim):
 
 
 def resized(dictionary, capacity):
-    """Copy of ``dictionary`` with room for ``capacity`` points, at least as many as it holds."""
+    """Copy of a thinner's ``dictionary`` with room for ``capacity`` points, at least as many as it holds."""
     copy = empty_dictionary(capacity, len(dictionary.points))
     for new, old in zip(copy, dictionary, strict=True):
         common = tuple(slice(min(sizes)) for sizes in zip(new.shape, old.shape, strict=True))

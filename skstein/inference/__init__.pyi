@@ -3,7 +3,7 @@ from ._building_blocks.step_sizes import InverseTime as InverseTime
 from ._registry import ENGINES as ENGINES
 from ._registry import resolve_engine as resolve_engine
 from ._run.infer import infer as infer
-from ._run.infer import update as update
+from ._run.update import update as update
 from .base import Engine as Engine
 from .fwss import FWSS as FWSS
 from .ksd_mcmc import KSDThinnedMCMC as KSDThinnedMCMC

@@ -197,6 +197,7 @@ ROWS = {
         "skstein.targets.control_variate",
         "skstein.targets.surrogate",
     ),
+    "skstein.inference._run.update": (*ENGINE, "skstein._tools.parallel"),
     "skstein.inference.networks.two_stages": (
         *ENGINE,
         "skstein.targets.networks.scaled_network",
@@ -213,7 +214,7 @@ ROWS = {
         *ESTIMATOR,
         "sklearn.callback",
         "skstein.__version__",
-        "skstein.inference._run.infer",
+        "skstein.inference._run",
     ),
     # Predictions know outcomes through their estimator, and nothing of fits.
     "skstein._predictions.methods": (
