@@ -91,7 +91,7 @@ def empty_dictionary(capacity, dim):
 
 
 def resized(dictionary, capacity):
-    """Copy of a thinner's ``dictionary`` with room for ``capacity`` points, at least as many as it holds."""
+    """Copy of a thinner's ``dictionary`` with room for ``capacity`` points, or all that it has."""
     copy = empty_dictionary(capacity, len(dictionary.points))
     for new, old in zip(copy, dictionary, strict=True):
         common = tuple(slice(min(sizes)) for sizes in zip(new.shape, old.shape, strict=True))
