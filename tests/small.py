@@ -6,7 +6,11 @@ from operator import ne
 
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator_sparse_matrix, parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_estimator_sparse_array,
+    check_estimator_sparse_matrix,
+    parametrize_with_checks,
+)
 
 from skstein.inference import (
     FWSS,
@@ -74,13 +78,19 @@ def crossed(*values):
 def with_checks(estimators, **params):
     """`parametrize_with_checks` that prints an estimator once, not for each of its checks.
 
-    Sparse matrices are for `make test-all`: they are converted where sparse arrays are.
+    Sparse matrices are for `make test-all`: they are converted where sparse arrays are. So are
+    sparse arrays for all but the first of a class: these checks take longest of all.
     """
     mark = parametrize_with_checks(estimators, **params)
     names, cases = mark.args
+    seen: set[type] = set()
     for i, case in enumerate(cases):
-        if getattr(case[-1], "func", None) is check_estimator_sparse_matrix:
+        kind, check = type(case[0]), getattr(case[-1], "func", None)
+        again = check is check_estimator_sparse_array and kind in seen
+        if again or check is check_estimator_sparse_matrix:
             cases[i] = later(*case)
+        if check is check_estimator_sparse_array:
+            seen.add(kind)
     return pytest.mark.parametrize(names, cases, ids=cache(mark.kwargs["ids"]))
 
 

@@ -14,9 +14,16 @@ from skstein.diagnostics import ess, split_rhat
 from skstein.samplers import HMC, MALA, MAMS, RWM, SAMPLERS, SGLD, Chains
 from skstein.samplers._warm_up import Metric
 from skstein.targets import Affine, ControlVariate, LogisticTarget, Target, Transformed
+from small import later
 
 METROPOLIS = [HMC(), MALA(), MAMS(), RWM()]
 every_metropolis = pytest.mark.parametrize("sampler", METROPOLIS, ids=lambda s: type(s).__name__)
+# Those that turn need fewest moves.
+some_metropolis = pytest.mark.parametrize(
+    "sampler",
+    [s if isinstance(s, HMC | MAMS) else later(s) for s in METROPOLIS],
+    ids=lambda s: type(s).__name__,
+)
 
 FACTOR = np.array([[2.0, 0.0, 0.0], [-1.5, 0.5, 0.0], [30.0, 10.0, 10.0]])
 
@@ -129,7 +136,7 @@ def test_gaussian_moments(sampler, rng):
     assert_allclose(scores, -(draws - mean) @ np.linalg.inv(FACTOR @ FACTOR.T))
 
 
-@every_metropolis
+@some_metropolis
 def test_moments_of_a_crescent_are_those_of_quadrature(sampler, rng):
     """exp(-x^4 / 4 + x / 2 - 4 (y - x^2)^2), on a grid of 2 million points."""
 
@@ -181,7 +188,7 @@ def test_moments_of_a_funnel(sampler, rng):
     check_moments(draws, functions, expected)
 
 
-@every_metropolis
+@some_metropolis
 def test_ranks_of_the_parameter_among_its_posterior_draws_are_uniform(sampler, rng):
     """Normal data of unknown mean and a normal prior (Cook, Gelman & Rubin 2006): the truth ranks
     anywhere among 4 draws of as many chains with the same probability."""

@@ -16,6 +16,7 @@ from skstein.inference._building_blocks.langevin import AdjustedLangevin, Unadju
 from skstein.inference._building_blocks.snapshots import Snapshots
 from skstein.priors import Normal
 from skstein.targets import LogisticTarget
+from small import later
 
 CORRELATION = 0.8
 PRECISION = np.linalg.inv([[1.0, CORRELATION], [CORRELATION, 1.0]])
@@ -265,7 +266,9 @@ def test_there_is_no_bound_for_more_coordinates_than_particles(rng):
     assert np.isfinite(_normal_entropy(rng.normal(size=(2, 40, 20))))
 
 
-@pytest.mark.parametrize("options", [{}, {"blocks": 31}, {"blocks": 2, "coupling": "subset"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"blocks": 31}, later({"blocks": 2, "coupling": "subset"})]
+)
 def test_the_bound_is_near_the_log_evidence(options, gold, seed):
     """Of breast cancer, against importance sampling from a normal with the reference moments."""
     data = gold("breast_cancer_logistic")
@@ -417,6 +420,7 @@ def test_after_minibatches_few_particles_are_scored_on_all_rows(rng, seed, monke
     assert len(np.unique(places // 5)) == few
 
 
+@pytest.mark.slow
 def test_minibatches_agree_with_all_rows(rng, seed):
     """Five standard errors of 2000 effective draws for each of the two."""
     target = logistic_target(rng, 20_000)
