@@ -20,6 +20,7 @@ from sklearn.utils import gen_batches
 
 from .. import _jit
 from ..kernels import IMQ, RBF, resolve_kernel
+from .chains import check_finite, interleaved, read_chains
 from .moments import StreamMoments
 
 _PART = 10_000  # samples whose moments are computed at a time
@@ -167,3 +168,12 @@ def _squared_scale(length_scale, samples):
     if squares is not None:
         _cholesky("length_scale", squares)
     return squares
+
+
+def in_round_coordinates(samples, scores, kernel, length_scale, preconditioner):
+    """Samples and scores of chains in the round coordinates of a kernel, and these."""
+    samples, scores = map(interleaved, read_chains(samples, scores))
+    check_finite("samples", samples)
+    check_finite("scores", scores)
+    coordinates = SteinCoordinates(kernel, length_scale, preconditioner, samples)
+    return coordinates.samples(samples), coordinates.scores(scores), coordinates

@@ -17,7 +17,7 @@ import numpy as np
 from .. import _jit
 from .._input.validation import check_count
 from .._tools.random import as_generator
-from .subsets import in_round_coordinates
+from .coordinates import in_round_coordinates
 
 _MOST_HALVED = 4096
 _FAILURE = 0.5  # probability that the walk is cut off somewhere

@@ -11,8 +11,7 @@ from scipy.optimize import nnls
 
 from .. import _jit
 from .._input.validation import check_count
-from .chains import check_finite, interleaved, read_chains
-from .coordinates import SteinCoordinates
+from .coordinates import in_round_coordinates
 
 
 def stein_thin(samples, scores, n_points, *, kernel="imq", length_scale=None, preconditioner="cov"):
@@ -186,12 +185,3 @@ def simplex_weights(matrix):
     n = len(matrix)
     weights, _ = nnls(np.vstack([root / scale, np.ones(n)]), np.append(np.zeros(n), 1.0))
     return weights / weights.sum()
-
-
-def in_round_coordinates(samples, scores, kernel, length_scale, preconditioner):
-    """The stream in round coordinates."""
-    samples, scores = map(interleaved, read_chains(samples, scores))
-    check_finite("samples", samples)
-    check_finite("scores", scores)
-    coordinates = SteinCoordinates(kernel, length_scale, preconditioner, samples)
-    return coordinates.samples(samples), coordinates.scores(scores), coordinates

@@ -8,7 +8,7 @@ from scipy.special import digamma, polygamma
 from densities import gaussian
 from skstein import LogDensity
 from skstein.inference._building_blocks.moment_matching import match_moments
-from skstein.inference._run.heavy_tails import Pilot
+from skstein.inference._run.tails_and_funnels import Pilot
 from skstein.posterior import ParticlePosterior
 from skstein.targets import Transformed
 

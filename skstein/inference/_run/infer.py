@@ -23,10 +23,10 @@ from ...targets.regression.transformed_regression import transformed_target
 from ...targets.surrogate import surrogate_lacks
 from .._registry import resolve_engine
 from ..base import Engine, with_posteriors
-from .heavy_tails import follow_tails
 from .hold_out import hold_out
 from .stein_identities import StartDraws, comparable, judge, most_scored
 from .surrogate import correct_surrogate, surrogate_of
+from .tails_and_funnels import follow_tails
 from .working_coordinates import find_frame
 
 
