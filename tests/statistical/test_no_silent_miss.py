@@ -265,6 +265,16 @@ def test_modes_far_out_and_narrow_ones_are_reported(engine, dim, apart, width, s
         infer(two_modes(dim, apart, 0.5, width), engine, random_state=seed)
 
 
+@pytest.mark.parametrize("engine", ["mcmc", "svgd", "pmd", "pmfvb"])
+def test_a_few_per_cent_far_out_are_found_or_reported(engine, seed):
+    """They move no quantile between 10 and 90 %, and make up three quarters of the variance."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        posterior = infer(two_modes(1, 0.0, 0.05, 8.0), engine, random_state=seed)
+    found = posterior.std()[0] > 0.6 * np.sqrt(0.95 + 0.05 * 64.0)
+    assert found or any("another spread" in str(warning.message) for warning in caught)
+
+
 def test_modes_where_particles_are_are_no_reason_to_warn(seed):
     target = two_modes(2, 4.0, 0.4)
     with warnings.catch_warnings():

@@ -39,6 +39,8 @@ MAX_MISFIT = 0.75  # points that were right came to .63, those that were wrong t
 MAX_OWN_MISFIT = 0.45  # of points that chains did not correct: right ones came to .4
 MAX_SHIFT = 0.1  # of the share of particles below a quantile
 MAX_STRETCH = 0.2  # of the logarithm of the distance between the 10 and 90 % points
+MAX_NARROWING = 0.12  # of the logarithm of the mean distance from the median
+_FARTHEST = 4.0  # such distance, in units of that between the 10 and 90 % points
 MAX_RADIAL_SHIFT = 0.07  # of the logarithm of the distance from the mode
 # Particles with the margins of chains that were right came to .56; those that were wrong in
 # products of coordinates to .8 and more.
@@ -243,10 +245,11 @@ class StartDraws:
     def contradicted(self, particles, weights):
         """Coordinates in which particles differ from the weighted draws.
 
-        They are compared by the share of particles below the 10, 50 and 90 % points, and by the
-        distance of the outer two. A difference counts when it is large in itself, against the
-        error of the draws and for so few particles. In more than ten coordinates no difference
-        counts.
+        They are compared by the share of particles below the 10, 50 and 90 % points, by the
+        distance of the outer two, and by the mean distance from the median: a twentieth of the mass
+        that lies far out moves none of these points, and may make up most of the variance. A
+        difference counts when it is large in itself, against the error of the draws and for so few
+        particles. In more than ten coordinates no difference counts.
 
         Parameters
         ----------
@@ -262,13 +265,20 @@ class StartDraws:
         low, middle, high = weighted_quantile(self.draws, self.weights, _LEVELS)
         shares = [weights @ (particles < point) for point in (low, middle, high)]
         shift = np.abs(np.stack(shares) - _LEVELS[:, None]).max(axis=0)
-        least, _, most = weighted_quantile(particles, weights, _LEVELS)
+        least, centre, most = weighted_quantile(particles, weights, _LEVELS)
         stretch = np.abs(np.log((most - least) / (high - low)))
         error = 4.0 * np.sqrt(np.sum(self.weights**2))
         coarse = np.sum(weights**2)  # a share moves by that much from one particle to the next
         too_far = np.linalg.norm([MAX_SHIFT, 0.5 * error, coarse])
         too_wide = np.linalg.norm([MAX_STRETCH, error, 4.0 * coarse])
-        return (shift > too_far) | ~(stretch <= too_wide)
+        # Without an end a few particles would have too short a mean distance in heavy tails.
+        farthest = _FARTHEST * (high - low)
+        distance = np.minimum(np.abs(self.draws - middle), farthest)
+        mean = self.weights @ distance
+        error = np.sqrt(self.weights**2 @ (distance / mean - 1.0) ** 2)
+        too_narrow = np.sqrt(MAX_NARROWING**2 + (3.5 * error) ** 2 + (4.0 * coarse) ** 2)
+        narrowing = np.log(mean / (weights @ np.minimum(np.abs(particles - centre), farthest)))
+        return (shift > too_far) | ~(stretch <= too_wide) | (narrowing > too_narrow)
 
 
 def radial_shift(target, z, weights, n_times=1):
