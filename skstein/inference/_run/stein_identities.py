@@ -273,7 +273,7 @@ class StartDraws:
         too_wide = np.linalg.norm([MAX_STRETCH, error, 4.0 * coarse])
         # Without an end a few particles would have too short a mean distance in heavy tails.
         farthest = _FARTHEST * (high - low)
-        distance = np.minimum(np.abs(self.draws - middle), farthest)
+        distance = np.fmin(np.abs(self.draws - middle), farthest)  # NaN, of no weight, is far
         mean = self.weights @ distance
         error = np.sqrt(self.weights**2 @ (distance / mean - 1.0) ** 2)
         too_narrow = np.sqrt(MAX_NARROWING**2 + (3.5 * error) ** 2 + (4.0 * coarse) ** 2)
