@@ -81,7 +81,7 @@ def loo(estimator, X, y, sample_weight=None, offset=None):
     estimator : estimator instance
         Fitted: a classifier or regressor of skstein, alone, in a pipeline or in a search.
     X : array-like of shape (n_samples, n_features)
-        The rows of the fit.
+        The rows of the fit. Their number is compared, not what is in them.
     y : array-like of shape (n_samples,)
         Their outcomes.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -112,9 +112,9 @@ def loo(estimator, X, y, sample_weight=None, offset=None):
     -----
     UserWarning
         If the fit had weights and ``sample_weight`` is None: each row then counts once, which is
-        not the model of the fit. If the Pareto shape of a row is above
-        ``min(1 - 1 / log10(n_draws), 0.7)``: its score is unreliable. A hundred points cannot show
-        the tails; keep more of them.
+        not the model of the fit. If the fit had another number of rows. If the Pareto shape of a
+        row is above ``min(1 - 1 / log10(n_draws), 0.7)``: its score is unreliable. A hundred points
+        cannot show the tails; keep more of them.
 
     See Also
     --------
@@ -143,6 +143,13 @@ def loo(estimator, X, y, sample_weight=None, offset=None):
         warn("the fit had weights, and here each row counts once: give sample_weight.", UserWarning)
     y = inner._observed_at(prediction.X, y)
     counts = check_sample_weight(sample_weight, prediction.X)
+    n_rows, n_given = inner.__dict__.get("_n_rows"), np.count_nonzero(counts)
+    if n_rows not in (None, n_given, counts.sum()):  # a weight of 2 may stand for two equal rows
+        warn(
+            f"the fit had {n_rows} rows, and these are {n_given}: loo is for the rows of the fit; "
+            "of rows that the fit has not seen, use log_predictive.",
+            UserWarning,
+        )
     if getattr(inner, "_narrow", False):
         raise TypeError(
             "loo needs draws of all weights from their posterior; these networks are where the "

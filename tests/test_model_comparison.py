@@ -146,6 +146,7 @@ def test_a_weight_below_one_is_left_out_whole(weights, rng):
         loo(model, X, y)
 
 
+@pytest.mark.filterwarnings("ignore:the fit had 150 rows")
 def test_a_weight_is_that_many_rows(regression, rng):
     models, X, y = regression
     counts = rng.integers(0, 4, size=len(y))
@@ -246,6 +247,19 @@ def test_of_networks_loo_sees_no_null_space(rng):
         for c in (0.0, 3.0)
     }
     assert len(scores) == 1
+
+
+def test_rows_that_are_not_those_of_the_fit_are_warned_of(rng):
+    X, weights = rng.normal(size=(60, 2)), np.repeat([0.0, 1.0], [20, 40])
+    y, classes = X.sum(axis=1) + rng.normal(size=60), np.arange(60) % 2
+    reg = BayesianLinearRegression("pmfvb", random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="the fit had 60 rows, and these are 15"):
+        loo(reg, X[:15], y[:15])
+    loo(reg.fit(X, y, sample_weight=weights), X[20:], y[20:], weights[20:])
+    stream = BayesianLogisticRegression("pmd", random_state=0)
+    for half in (slice(30), slice(30, None)):
+        stream.partial_fit(X[half], classes[half], classes=[0, 1])
+    loo(stream, X, classes)
 
 
 def test_what_is_refused(regression):

@@ -437,7 +437,7 @@ def test_rows_without_a_group(sites):
     "params, message",
     [
         ({"random_effects": ["town"]}, "has the column 'town', but X has x, site, year"),
-        ({"random_effects": [7]}, "has column 7, but X has 3 columns"),
+        ({"random_effects": [7]}, "has column 7, and X has columns 0 to 2"),
         ({"random_effects": ["site", 1]}, "names a column twice"),
         ({"random_effects": {"site": ["year"], "year": []}}, "slopes of a column that holds"),
         ({"random_effects": {"site": ["x"]}, "offset": "x"}, "that holds groups or the offset"),

@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianPoissonRegression,
     SparseGPRegressor,
     predictive,
 )
@@ -209,6 +210,23 @@ def test_metadata_are_routed_on_request(name, diabetes):
         expected.append(scorer(fitted, X[test], y[test], sample_weight=weights[test]))
     assert_allclose(found, expected)
     assert_allclose(both["test_one"], expected)
+
+
+@pytest.mark.parametrize("scorer", [log_predictive_scorer, IntervalScoreScorer(0.5)], ids=str)
+def test_an_offset_is_routed_on_request(scorer, rng):
+    X, offset = rng.normal(size=(60, 1)), rng.uniform(0.0, 2.0, 60)
+    y = rng.poisson(np.exp(0.3 * X[:, 0] + offset))
+    scorer = clone(scorer)
+    with config_context(enable_metadata_routing=True):
+        model = BayesianPoissonRegression("laplace", random_state=0).set_fit_request(offset=True)
+        options = {"cv": KFold(2), "params": {"offset": offset}}
+        with pytest.raises(UnsetMetadataPassedError):
+            cross_val_score(model, X, y, scoring=scorer, **options)
+        scorer.set_score_request(offset=True)
+        found = cross_val_score(model, X, y, scoring=scorer, **options)
+    column = BayesianPoissonRegression("laplace", random_state=0, offset=1)
+    beside = np.column_stack([X, offset])
+    assert_allclose(found, cross_val_score(column, beside, y, scoring=scorer, cv=KFold(2)))
 
 
 # scikit-learn objects.

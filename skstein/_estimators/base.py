@@ -121,7 +121,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
 
         engine = self._engine(target)
         self.inference_ = engine.last_stage
-        fitted["_weighted"] = sample_weight is not None
+        fitted |= {"_weighted": sample_weight is not None, "_n_rows": target.n_rows}
         attributes = partial(self._attributes, bijection, target.names, fitted)
         init, n_rounds = self._earlier(target, bijection), engine.n_rounds(target)
         with self._rounds(n_rounds, attributes, X, y, sample_weight, offset) as callback:
@@ -151,6 +151,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
 
         self.inference_ = resolve_engine(self.inference)
         fitted["_weighted"] = sample_weight is not None or self.__dict__.get("_weighted", False)
+        fitted["_n_rows"] = self.__dict__.get("_n_rows", 0) + target.n_rows
         attributes = partial(self._attributes, bijection, target.names, fitted)
         with self._rounds(1, attributes, X, y, sample_weight, offset) as callback:
             posterior = run_update(self.posterior_, target, self.inference_, n_jobs=self.n_jobs)

@@ -35,7 +35,7 @@ def column_position(column, names, p, parameter):
     """
     if isinstance(column, Integral) and not isinstance(column, bool):
         if not 0 <= column < p:  # type: ignore[operator]
-            raise ValueError(f"{parameter} has column {column}, but X has {p} columns.")
+            raise ValueError(f"{parameter} has column {column}, and X has columns 0 to {p - 1}.")
         return int(column)
     if not isinstance(column, str):
         raise TypeError(f"{parameter} takes names or numbers of columns, got {column!r}.")

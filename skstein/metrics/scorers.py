@@ -23,7 +23,8 @@ class PredictiveScorer(BaseEstimator):
     """Base class of scorers that see the predictive distribution.
 
     A subclass writes ``score(prediction, y, sample_weight)``, with what `skstein.predictive` gives
-    at the held-out rows; greater is better.
+    at the held-out rows; greater is better. Where metadata is routed, the rows' ``offset`` reaches
+    it after ``set_score_request(offset=True)``.
 
     Examples
     --------
@@ -47,9 +48,9 @@ class PredictiveScorer(BaseEstimator):
     """
 
     # Of the arguments of `score`, scikit-learn takes all but X and y for metadata.
-    __metadata_request__score = {"prediction": UNUSED}
+    __metadata_request__score = {"prediction": UNUSED, "offset": None}
 
-    def __call__(self, estimator, X, y, sample_weight=None):
+    def __call__(self, estimator, X, y, sample_weight=None, offset=None):
         """Score a fitted estimator.
 
         Parameters
@@ -59,6 +60,8 @@ class PredictiveScorer(BaseEstimator):
         X : array-like of shape (n, n_features)
         y : array-like of shape (n,) or (n, n_targets)
         sample_weight : array-like of shape (n,), default=None
+        offset : array-like of shape (n,), default=None
+            Added to the linear predictor of each row; for a linear model that was fitted with one.
 
         Returns
         -------
@@ -74,7 +77,7 @@ class PredictiveScorer(BaseEstimator):
             If ``y`` or the weights do not fit.
         """
         y = column_or_1d(y) if np.shape(y)[1:] == (1,) else y
-        return self.score(predictive(estimator, X), y, sample_weight)
+        return self.score(predictive(estimator, X, offset=offset), y, sample_weight)
 
     def score(self, prediction, y, sample_weight):
         raise NotImplementedError(f"{type(self).__name__} does not define score().")
