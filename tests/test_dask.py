@@ -127,10 +127,8 @@ def test_another_process_gives_the_same_bits_and_survives_the_loss_of_one(rows, 
 
 def test_one_round_a_step(rows, client, monkeypatch):
     """What engines cut for threads is not cut for shards."""
-    from skstein.inference import base
     from skstein.shards.cluster import ClusterShards
 
-    monkeypatch.setattr(base, "in_chunks", None)
     rounds, visit = [], ClusterShards.map
     monkeypatch.setattr(
         ClusterShards, "map", lambda self, *a, **k: rounds.append(a[1]) or visit(self, *a, **k)

@@ -24,7 +24,7 @@ from skstein import (
     predictive,
     to_arviz,
 )
-from skstein._jit.mlp import bounded, gauss_newton
+from skstein._jit.mlp import bounded_log_scale, gauss_newton
 from skstein.inference import ENGINES, PMD, PMFVB, SVGD, KSDThinnedMCMC
 from skstein.metrics import crps_scorer, log_predictive_scorer
 from skstein.noise import HeteroscedasticNoise, NormalNoise, StudentTNoise, resolve_noise
@@ -459,7 +459,7 @@ def test_curvature_of_uneven_noise(rng):
             X, y, outcome=Heteroscedastic(even), hidden_layer_sizes=(), dtype="float64", y_size=1.0
         )
         theta = np.array([0.3, 2.0, -0.2, 0.5])
-        log_scale, slope = bounded(2.0 * X[:, 0] + 0.5, 0.0)
+        log_scale, slope = bounded_log_scale(2.0 * X[:, 0] + 0.5, 0.0)
         of_mean = shares[0] * np.exp(-2.0 * log_scale)
         of_scale = shares[1] * slope**2
         expected = [X[:, 0] ** 2 @ of_mean, X[:, 0] ** 2 @ of_scale, of_mean.sum(), of_scale.sum()]

@@ -165,7 +165,7 @@ def _degrees(df, extra, k):
 
 @part
 def _bound(log_scale, log_size, slope):
-    """Bend log scales as `bounded` of `mlp` does; set ``slope`` to the derivative."""
+    """Bend log scales as `bounded_log_scale` of `mlp` does; set ``slope`` to the derivative."""
     below, above = log_scale.dtype.type(-LOG_LEAST), log_scale.dtype.type(LOG_MOST)
     one = log_scale.dtype.type(1.0)
     for k in range(log_scale.shape[1]):

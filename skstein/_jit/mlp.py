@@ -82,7 +82,7 @@ def outputs(weights, X, sizes, activation):
     return result
 
 
-def bounded(output, log_size):
+def bounded_log_scale(output, log_size):
     """Log scale of noise from an output: from a thousandth to ten times the size of the outcome.
 
     The farther from that size the more it is bent: the exponential of a network that is linear far
@@ -135,9 +135,9 @@ def loss_and_gradient(weights, data, rows, network, precision):
     The loss of a normal likelihood is half the sum over outputs of squared errors times
     ``precision``, that of classes the negative log likelihood. So is that of the likelihood
     "location-scale", normal or Student t, whose k outputs are locations: with 2 k outputs those
-    behind them are log scales, `bounded`; else there are log squared scales behind the weights of
-    the network. Where ``df`` is 0, logarithms of ``(degrees of freedom - 2) / DF_UNIT`` are at the
-    very end.
+    behind them are log scales, `bounded_log_scale`; else there are log squared scales behind the
+    weights of the network. Where ``df`` is 0, logarithms of ``(degrees of freedom - 2) / DF_UNIT``
+    are at the very end.
 
     Parameters
     ----------
@@ -295,9 +295,9 @@ def gauss_newton(weights, data, rows, network, precision, rng, largest=0):
     *inputs, result = forward(layers, X[rows], activation)
     slopes = _expected_slopes(result, likelihood, Y.shape[1], *scaled, extra, precision, rng)  # type: ignore[call-arg]
     slopes = (slopes * np.sqrt(row_weights[rows])[:, None]).astype(X.dtype)
-    for by_bias, outer, inner in backwards(layers, inputs, slopes, activation):
+    for by_bias, outer, inner in backpropagate(layers, inputs, slopes, activation):
         if outer.shape[1] * inner.shape[1] + by_bias.shape[1] <= largest:
-            products = by_weights(by_bias, outer, inner)
+            products = derivatives_by_weights(by_bias, outer, inner)
             blocks.append(products.T @ products)
         else:
             matrix = np.square(outer).T @ np.square(inner)
@@ -305,7 +305,7 @@ def gauss_newton(weights, data, rows, network, precision, rng, largest=0):
     return blocks[::-1]
 
 
-def backwards(layers, inputs, slopes, activation):
+def backpropagate(layers, inputs, slopes, activation):
     """Yield derivatives by the biases of each layer, from the last one, where they are ``slopes``.
 
     With them come the two factors, (n, rows) and (n, columns), whose products are the derivatives
@@ -316,11 +316,11 @@ def backwards(layers, inputs, slopes, activation):
         yield slopes, *((slopes, x) if layer == len(layers) - 1 else (x, slopes))
         if layer > 0:
             slopes = slopes @ layers[layer][0].T
-            slopes *= steepness(x, activation)
+            slopes *= activation_slope(x, activation)
 
 
-def by_weights(by_bias, outer, inner):
-    """Derivatives by the weights of a layer, row by row, (n, k), from what `backwards` yields."""
+def derivatives_by_weights(by_bias, outer, inner):
+    """Derivatives by a layer's weights, row by row, (n, k), from what `backpropagate` yields."""
     products = outer[:, :, None] * inner[:, None, :]
     return np.hstack([products.reshape(len(by_bias), -1), by_bias])
 
@@ -338,7 +338,7 @@ def activate(values, activation):
         squashed += 0.5
 
 
-def steepness(values, activation):
+def activation_slope(values, activation):
     """Derivative of the activation where it has these values."""
     if activation == dense_layers.LOGISTIC:
         return values * (1.0 - values)
@@ -369,7 +369,7 @@ def _expected_slopes(result, likelihood, n_targets, df, log_size, extra, precisi
     if result.shape[1] == k:
         return _signs(rng, (n, k)) * np.sqrt(of_mean) * np.exp(-0.5 * extra[:k])
     signs = _signs(rng, (n, k, 2))
-    log_scale, slope = bounded(result[:, k:], log_size)
+    log_scale, slope = bounded_log_scale(result[:, k:], log_size)
     of_location = signs[:, :, 0] * np.sqrt(of_mean) * np.exp(-log_scale)
     return np.hstack([of_location, signs[:, :, 1] * np.sqrt(of_scale) * slope])
 

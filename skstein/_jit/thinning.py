@@ -90,7 +90,7 @@ def empty_dictionary(capacity, dim):
     )
 
 
-def resized(dictionary, capacity):
+def resized_dictionary(dictionary, capacity):
     """Copy of a thinner's ``dictionary`` with room for ``capacity`` points, or all that it has."""
     copy = empty_dictionary(capacity, len(dictionary.points))
     for new, old in zip(copy, dictionary, strict=True):
@@ -165,7 +165,7 @@ def stein_matrix(x, scores, kernel):
     return matrix
 
 
-def balanced(x, z, knots, slopes, n_points, sweeps):
+def balanced_selection(x, z, knots, slopes, n_points, sweeps):
     """Indices (n_points,) of samples, one of each block of the stream, whose features balance.
 
     Features are ``z`` (n, r) and, of every coordinate of ``x`` (n, d), the ramps from -1 to 1

@@ -34,7 +34,7 @@ from .._input.validation import (
 from ..inference import ENGINES, resolve_engine
 from ..priors import DEVIATION_PRIORS, PRIORS, resolve_deviation_prior, resolve_prior
 from ._prior_knowledge import half_scale, signs_of, under_joint_prior
-from .offset import check_offset, split
+from .offset import check_offset, split_offset
 from .scaling import _Scaling
 
 # Rows per coordinate for the start of a stream. With fewer, the scale of a skewed feature is a
@@ -103,9 +103,9 @@ class BayesianLinearModel(BayesianEstimator):
     def _validated(self, X, y, further):
         """X in float64 or float32, dense or CSR with one entry per place, and y unchanged."""
         if self.random_effects is not None:
-            from .effects import read
+            from .effects import read_groups
 
-            return read(self, X, y, reset=True)
+            return read_groups(self, X, y, reset=True)
         self._effects = None  # type: ignore[misc]
         X, y = validate_data(
             self, X, y, reset=not further, dtype=(np.float64, np.float32), accept_sparse="csr"
@@ -194,7 +194,7 @@ class BayesianLinearModel(BayesianEstimator):
         if column is None:
             offset = check_offset(given_offset, X.shape[0])
         else:
-            X, offset = split(X, column) if self._effects is None else (X, X.offset)
+            X, offset = split_offset(X, column) if self._effects is None else (X, X.offset)
         n_given = len(weights)
         X, y, weights, offset = drop_weightless(X, y, weights, offset)
         table = None
@@ -442,9 +442,9 @@ class BayesianLinearModel(BayesianEstimator):
     def _read(self, X):
         if self._effects is None:
             return super()._read(X)
-        from .effects import read
+        from .effects import read_groups
 
-        return read(self, X)
+        return read_groups(self, X)
 
     def _heads(self, X, theta):
         features, column = X, self._scaling.offset_column
@@ -452,7 +452,7 @@ class BayesianLinearModel(BayesianEstimator):
         if self._effects is not None:
             features, offset = X.features, X.offset
         elif column is not None:
-            features, offset = split(X, column)
+            features, offset = split_offset(X, column)
         intercept, coef = (values.swapaxes(0, 1) for values in self._unpack(theta))
         predictors = features @ coef.reshape(intercept.size, features.shape[1]).T
         predictors += intercept.ravel()

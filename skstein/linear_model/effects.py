@@ -23,7 +23,7 @@ from sklearn.utils import Bunch, check_array, check_X_y
 from .._input.columns import canonical, column_position, dense, missing_values
 from .._input.validation import about, check_features, check_magnitude, columns_of, refuse_dask
 from ..targets import Grouping, MixedTarget
-from .offset import split
+from .offset import split_offset
 
 
 @dataclass
@@ -217,7 +217,7 @@ class RandomEffects:
             check_magnitude(features, "X")
         offset = np.zeros(n)
         if self.offset is not None:
-            features, offset = split(features, np.searchsorted(numeric, self.offset))
+            features, offset = split_offset(features, np.searchsorted(numeric, self.offset))
         return GroupedRows(features, offset, codes)
 
     def _codes(self, grouping, values, reset):
@@ -322,7 +322,7 @@ class RandomEffects:
         return found
 
 
-def read(estimator, X, y="no_validation", reset=False):
+def read_groups(estimator, X, y="no_validation", reset=False):
     """X as a `GroupedRows`, and y if given, validated; the layout is set if ``reset``."""
     refuse_dask(X, "X")
     if sparse.issparse(X):

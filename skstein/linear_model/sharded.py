@@ -26,7 +26,7 @@ from .._input.validation import (
 )
 from ..targets import over_shards
 from ..targets.regression.design import make_design
-from .offset import check_offset, split
+from .offset import check_offset, split_offset
 
 
 def build_target(model, X, y, sample_weight, offset, stream):
@@ -139,7 +139,7 @@ class _Reader:
         weights = check_sample_weight(block.get("sample_weight"), X, may_be_zero=True)
         offset = check_offset(block.get("offset"), len(y))
         if self.offset_column is not None:
-            X, offset = split(X, self.offset_column)
+            X, offset = split_offset(X, self.offset_column)
         return drop_weightless(X, y, weights, np.asarray(offset, dtype=float))
 
     def _table(self, X):

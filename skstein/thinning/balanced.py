@@ -86,4 +86,4 @@ def balanced_thin(samples, n_points):
     varies = values > 1e-10 * values[-1]
     white = slopes[:, None] * vectors[:, varies] / np.sqrt(values[varies])
     z = (near - near.mean(axis=0)) @ white
-    return _jit.thinning.balanced(x, z, knots, slopes / _REACH, n_points, _SWEEPS)
+    return _jit.thinning.balanced_selection(x, z, knots, slopes / _REACH, n_points, _SWEEPS)

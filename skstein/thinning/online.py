@@ -239,7 +239,7 @@ class OnlineKSDThinner(BaseEstimator):
         allowed = self.n_points if floor is None else finite_value("budget", floor, steps)
         left = max(1, math.ceil(allowed))
         self._moments.merge(other._moments)
-        union = _jit.thinning.resized(self._dictionary, self._size + other._size)
+        union = _jit.thinning.resized_dictionary(self._dictionary, self._size + other._size)
         _jit.thinning.extend(
             union,
             self._coordinates.samples(other.samples_),
@@ -249,7 +249,7 @@ class OnlineKSDThinner(BaseEstimator):
         )
         _jit.thinning.shrink(union, left)
         union.counts[[_jit.thinning.STEPS, _jit.thinning.ENTERED]] = steps, entered
-        self._dictionary = _jit.thinning.resized(union, left)
+        self._dictionary = _jit.thinning.resized_dictionary(union, left)
         self.n_seen_ += other.n_seen_
         self.n_rejected_ += other.n_rejected_
         self._record()
@@ -311,7 +311,7 @@ class OnlineKSDThinner(BaseEstimator):
             if len(self._dictionary.row_sums) != self.n_points:
                 if self._size > self.n_points:
                     _jit.thinning.shrink(self._dictionary, self.n_points)
-                self._dictionary = _jit.thinning.resized(self._dictionary, self.n_points)
+                self._dictionary = _jit.thinning.resized_dictionary(self._dictionary, self.n_points)
         self._count_rejected(np.sum(~finite))
         # In parts, so that no copy of the stream is made.
         length = max(1, _PART // max(1, len(samples)))
@@ -403,7 +403,7 @@ class OnlineKSDThinner(BaseEstimator):
         capacity = len(self._dictionary.row_sums)
         if self._size + groups > capacity:
             larger = max(2 * capacity, self._size + groups)
-            self._dictionary = _jit.thinning.resized(self._dictionary, larger)
+            self._dictionary = _jit.thinning.resized_dictionary(self._dictionary, larger)
         _jit.thinning.thin_floored(self._dictionary, *draws, floors, slacks, *rest)
 
     def __sklearn_is_fitted__(self):

@@ -79,7 +79,7 @@ class Network:
             inputs = inputs @ weights + bias
             if layer < len(self.sizes) - 2:
                 _jit.mlp.activate(inputs, activation)
-                slopes *= _jit.mlp.steepness(inputs, activation)
+                slopes *= _jit.mlp.activation_slope(inputs, activation)
         return inputs.astype(float), slopes.astype(float)
 
     def jacobian(self, theta, X, output):
@@ -89,8 +89,8 @@ class Network:
         *inputs, _ = _jit.mlp.forward(layers, X.astype(float), activation)
         slopes = np.zeros((len(X), self.sizes[-1]))
         slopes[:, output] = 1.0
-        steps = _jit.mlp.backwards(layers, inputs, slopes, activation)
-        return np.hstack([_jit.mlp.by_weights(*step) for step in steps][::-1])
+        steps = _jit.mlp.backpropagate(layers, inputs, slopes, activation)
+        return np.hstack([_jit.mlp.derivatives_by_weights(*step) for step in steps][::-1])
 
     def heads(self, outcome, theta, outputs):
         """Heads of a numeric outcome, each with the axis of several outcomes behind.
@@ -103,7 +103,7 @@ class Network:
         """
         heads = np.split(outputs, outcome.n_predictors, axis=-1)
         if outcome.n_predictors > 1:
-            heads[1], _ = _jit.mlp.bounded(heads[1], self.log_size)
+            heads[1], _ = _jit.mlp.bounded_log_scale(heads[1], self.log_size)
         if outcome.extra:
             heads += np.split(theta[..., self.n_weights :], len(outcome.extra), axis=-1)
         if "log_df_above_2" in outcome.extra:
