@@ -72,13 +72,6 @@ def missing_values(column):
     )
 
 
-def constant_columns(X):
-    """How many columns hold one value alone."""
-    if sparse.issparse(X):
-        return int((X.max(axis=0).toarray() == X.min(axis=0).toarray()).sum())
-    return int((X[0] == X).all(axis=0).sum())
-
-
 def warn_of_little_weight(sample_weight):
     """Warn if several rows of a fit have the weight of one, or less, together."""
     if len(sample_weight) > 1 and sample_weight.sum() < _LITTLE:
@@ -92,7 +85,7 @@ def warn_of_little_weight(sample_weight):
 
 def warn_of_first_rows(problems, X, standardize, least, fixed="scaling"):
     """Warn if the first rows of a stream are too few or degenerate to fix what they do for all."""
-    constant = standardize and constant_columns(X)
+    constant = standardize and (dense(X.max(axis=0)) == dense(X.min(axis=0))).sum()
     if constant:
         problems = [*problems, f"{constant} constant features, which are never scaled"]
     if problems:

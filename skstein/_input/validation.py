@@ -6,18 +6,17 @@ from functools import wraps
 from numbers import Integral
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils._available_if import _AvailableIfDescriptor
 from sklearn.utils._param_validation import HasMethods as HasMethods
 from sklearn.utils._param_validation import Interval as Interval
 from sklearn.utils._param_validation import StrOptions as StrOptions
-from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_sample_weight
 from sklearn.utils.validation import validate_data as _validate_data
 
 from .._tools.warnings import fit_of
+from .columns import dense
 
 # Products of a few values up to the first, and squares of values down to the second, stay in the
 # range of floating point.
@@ -142,10 +141,7 @@ def check_magnitude(values, name, smallest=SMALLEST):
     A column that is zero everywhere may stay.
     """
     table = values if values.ndim == 2 else values[:, None]
-    if sparse.issparse(table):
-        least, most = min_max_axis(table, axis=0)
-    else:
-        least, most = table.min(axis=0), table.max(axis=0)
+    least, most = dense(table.min(axis=0)), dense(table.max(axis=0))
     sizes = np.maximum(most, -least).astype(float)
     wrong = sizes[~((sizes <= LARGEST) & ((sizes >= smallest) | (sizes == 0.0)))]
     if len(wrong):
