@@ -20,13 +20,7 @@ from ..kernels import Kernel
 from ..posterior import ParticlePosterior
 from ._building_blocks.frank_wolfe import SteinMeasure
 from ._building_blocks.moment_matching import matched
-from .base import (
-    Rounds,
-    SubsamplingEngine,
-    automatic_particles,
-    require_finite,
-    starting_particles,
-)
+from .base import Rounds, SubsamplingEngine, automatic_particles, require_finite, starting_particles
 from .svgd import SVGD, drift_kernel
 
 # Of the SVGD that finds where searches begin.
