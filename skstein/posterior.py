@@ -463,7 +463,7 @@ class ParticlePosterior:
             log_densities=log_densities,
             scores=scores,
             whitening=None if self.whitening is None else Chain(bijection, self.whitening),
-            _fingerprint=None if self._fingerprint is None else self._fingerprint.pushed(bijection),
+            _fingerprint=self._fingerprint and self._fingerprint.pushed(bijection),
         )
 
     def _pulled(self, bijection: Bijection) -> "ParticlePosterior":
@@ -475,18 +475,15 @@ class ParticlePosterior:
         pulled = ParticlePosterior(
             particles, self.weights, log_densities=log_densities, state=self.state
         )
-        pulled._fingerprint = (
-            None if self._fingerprint is None else self._fingerprint.pulled(bijection)
-        )
+        pulled._fingerprint = self._fingerprint and self._fingerprint.pulled(bijection)
         return pulled
 
     def _some(self, chosen, **changes) -> "ParticlePosterior":
         """The chosen particles, with what is known of each."""
-        arrays = {name: getattr(self, name) for name in ("particles", "log_densities", "scores")}
-        return self._with(
-            **{name: None if all_ is None else all_[chosen] for name, all_ in arrays.items()},
-            **changes,
-        )
+        for name in ("particles", "log_densities", "scores"):
+            values = getattr(self, name)
+            changes[name] = None if values is None else values[chosen]
+        return self._with(**changes)
 
     def _with(self, **changes) -> "ParticlePosterior":
         posterior = changed(self, **changes)
