@@ -14,7 +14,7 @@ from .._tools.parallel import make_map, one_thread
 from .._tools.random import as_generator
 from .._tools.warnings import warn
 from ..inference import ENGINES, Ensemble, Trained, resolve_engine
-from ..inference.networks._registry import NETWORK_ENGINES, network_engine
+from ..inference.networks._registry import NETWORK_ENGINES
 from ..inference.networks.ensemble import (
     AUTO_BATCH_SIZE,
     automatic_epochs,
@@ -158,7 +158,7 @@ class _BayesianMLP(BayesianEstimator):
         if inference == "ensemble":
             return self._training()
         if isinstance(inference, str) and self.subspace is None and inference in NETWORK_ENGINES:
-            inference = network_engine(inference, self._chain_steps)
+            inference = NETWORK_ENGINES[inference](self._chain_steps)
         return resolve_engine(inference)
 
     @property

@@ -29,24 +29,15 @@ def _chains(engine, steps, **options):
     )
 
 
-_CHAINS = {
+_DRIFT: dict[str, Any] = {"kernel": RBF("median"), "learning_rate": 0.01, "batch_size": 100}
+
+# Engines, given the parameters of the chains' `SGHMC`.
+NETWORK_ENGINES: dict[str, Callable] = {
     "mcmc": partial(_chains, MCMC),
     # No chain sees enough of the posterior for Stein's identity to hold of it.
     "ksd-mcmc": partial(_chains, KSDThinnedMCMC, thinner=OnlineKSDThinner(spread=0)),
+    "ensemble": lambda steps: Ensemble(),
+    "pmfvb": lambda steps: AdaptivePMFVB(),
+    "svgd": lambda steps: SVGD(max_iter=500, **_DRIFT),
+    "fwss": lambda steps: FWSS(max_iter_oracle=250, max_iter_sweep=100, **_DRIFT),
 }
-_DRIFT: dict[str, Any] = {"kernel": RBF("median"), "learning_rate": 0.01, "batch_size": 100}
-_PARTICLES: dict[str, Callable] = {
-    "ensemble": Ensemble,
-    "pmfvb": AdaptivePMFVB,
-    "svgd": partial(SVGD, max_iter=500, **_DRIFT),
-    "fwss": partial(FWSS, max_iter_oracle=250, max_iter_sweep=100, **_DRIFT),
-}
-
-NETWORK_ENGINES = *_CHAINS, *_PARTICLES
-
-
-def network_engine(name, steps):
-    """The engine of one of `NETWORK_ENGINES`; ``steps`` are parameters of the chains' `SGHMC`."""
-    if name in _CHAINS:
-        return _CHAINS[name](steps)
-    return _PARTICLES[name]()
