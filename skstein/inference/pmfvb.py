@@ -210,10 +210,7 @@ class PMFVB(SubsamplingEngine):
     def _factors(self, target):
         """A partition of the coordinates: index arrays, and factors in closed form."""
         if self.blocks is None:
-            return [
-                factor if isinstance(factor, ConjugateFactor) else np.asarray(factor)
-                for factor in target.factors
-            ]
+            return target.factors
         if isinstance(self.blocks, Integral):
             return np.array_split(np.arange(target.dim), min(self.blocks, target.dim))
         blocks = [np.asarray(block, dtype=int) for block in self.blocks]
