@@ -171,11 +171,8 @@ def _pipeline(pipeline, X):
 # The class that all searches derive from; scikit-learn has no public name for it.
 @_reached.register(GridSearchCV.__base__)
 def _search(search, X):
-    check_is_fitted(
-        search,
-        "best_estimator_",
-        msg="This %(name)s has no best_estimator_: call fit with refit=True first.",
-    )
+    missing = "This %(name)s has no best_estimator_: call fit with refit=True first."
+    check_is_fitted(search, "best_estimator_", msg=missing)
     return predictive(search.best_estimator_, X)
 
 
