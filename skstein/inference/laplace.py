@@ -7,6 +7,7 @@ weights, and a fit warns when they say that it is far.
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -72,9 +73,10 @@ class LaplaceDraws(ParticleEngine):
         z[1::2] *= -1.0
         theta = z if target.start is None else target.start.forward(z)
         few = affordable_particles(target, m)
-        scores = None
+        known: Any = {}
         if few == m:
             value, scores = target.log_density_and_score(theta)
+            known = {"log_densities": value, "scores": scores}
         else:
             value = target.log_density(theta[:few])
         weights = softmax(value - target.log_start(theta[:few]))
@@ -98,22 +100,14 @@ class LaplaceDraws(ParticleEngine):
             problems.append(
                 f"change a standard deviation by more than a factor of {1.0 + self.max_stretch:g}"
             )
-        posterior = ParticlePosterior(
-            theta,
-            log_densities=None if scores is None else value,
-            scores=scores,
-            diagnostics={
-                "importance_ess": fraction,
-                "shift": worst,
-                "stretch": stretch,
-                "message": "importance weights from the Gaussian at the mode to the posterior "
+        numbers = {"importance_ess": fraction, "shift": worst, "stretch": stretch, "message": ""}
+        if problems:
+            numbers["message"] = (
+                "importance weights from the Gaussian at the mode to the posterior "
                 f"{' and '.join(problems)}: the Gaussian is a poor approximation; use another "
                 "engine."
-                if problems
-                else "",
-            },
-            converged=not problems,
-        )
+            )
+        posterior = ParticlePosterior(theta, diagnostics=numbers, converged=not problems, **known)
         Rounds(1, lambda: posterior, callback).end(1, importance_ess=fraction)
         return posterior
 

@@ -294,15 +294,12 @@ class PMFVB(SubsamplingEngine):
             problems = [*problems, _STIFF]
         posterior.history = rounds.history.arrays()
         posterior.converged = not problems
-        posterior.diagnostics = {
-            **rule.diagnostics(),
-            "elbo": approximate_elbo(rule.states, factors),
-            "stiff": mover.stiff,
-            "message": f"after {iteration} iterations {' and '.join(problems)}; raise max_iter"
-            f"{', or use mcmc' if _STIFF in problems else ''}."
-            if problems
-            else "",
-        }
+        numbers = {"elbo": approximate_elbo(rule.states, factors), "stiff": mover.stiff}
+        message = ""
+        if problems:
+            cure = "raise max_iter, or use mcmc" if _STIFF in problems else "raise max_iter"
+            message = f"after {iteration} iterations {' and '.join(problems)}; {cure}."
+        posterior.diagnostics = {**rule.diagnostics(), **numbers, "message": message}
         return posterior
 
     def _rule(self, target):
