@@ -61,15 +61,12 @@ def missing_values(column):
         return np.isnat(column)
     if column.dtype.kind != "O":
         return np.zeros(len(column), dtype=bool)
-    return np.array(
-        [
-            value is None
-            or type(value).__name__ in ("NAType", "NaTType")
-            or (isinstance(value, float) and value != value)
-            for value in column
-        ],
-        dtype=bool,
-    )
+    kinds = "NoneType", "NAType", "NaTType"
+    missing = [
+        type(value).__name__ in kinds or (isinstance(value, float) and value != value)
+        for value in column
+    ]
+    return np.array(missing, dtype=bool)
 
 
 def warn_of_little_weight(sample_weight):

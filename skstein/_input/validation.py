@@ -118,13 +118,8 @@ def check_sample_weight(sample_weight, X, may_be_zero=False):
     """
     refuse_dask(sample_weight, "sample_weight")
     with about("sample_weight"):
-        weights = _check_sample_weight(
-            sample_weight,
-            X,
-            dtype=np.float64,
-            ensure_non_negative=True,
-            allow_all_zero_weights=may_be_zero,
-        )
+        options = {"ensure_non_negative": True, "allow_all_zero_weights": may_be_zero}
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, **options)
     check_magnitude(weights, "sample_weight", smallest=0.0)
     return weights
 
