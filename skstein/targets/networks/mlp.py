@@ -511,18 +511,11 @@ class MLPTarget(Target):
         weights = theta[: self.n_weights].astype(self.dtype)
         velocity = velocity.astype(self.dtype)
         noise = 1.0 / self._noise_precision(theta)
-        _jit.mlp.hamiltonian_steps(
-            (weights, velocity, *metric),
-            self.data,
-            self._all.copy(),
-            int(min(batch_size, self.n_rows)),
-            int(n_steps),
-            self._compiled,
-            float(step_size),
-            float(friction),
-            (precision.astype(self.dtype), noise.astype(self.dtype)),
-            rng,
-        )
+        state, order = (weights, velocity, *metric), self._all.copy()
+        prior = precision.astype(self.dtype), noise.astype(self.dtype)
+        sizes = int(min(batch_size, self.n_rows)), int(n_steps)
+        rest = self._compiled, float(step_size), float(friction), prior, rng
+        _jit.mlp.hamiltonian_steps(state, self.data, order, *sizes, *rest)
         return np.concatenate([weights.astype(float), theta[self.n_weights :]]), velocity
 
     def out_of_bag_noise(self, theta, held_out):
