@@ -19,6 +19,7 @@ here too: the noise of a WhiteKernel belongs to the outcome, and ``alpha`` does 
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from itertools import compress
 from numbers import Integral, Real
 from typing import Any
 
@@ -365,11 +366,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         particles = map(partial(InducingPosterior.prior, split, n_targets=y.shape[1]), inputs)
         state = WeightedParticles(inputs.reshape(len(inputs), -1), np.zeros(len(inputs)), False)
         power, visited, t = 0.0, 0, 0
-        names = [
-            f"z[{i}].{name}"
-            for i in range(inputs.shape[1])
-            for name in getattr(self, "feature_names_in_", range(self.n_features_in_))
-        ]
+        features = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        names = [f"z[{i}].{name}" for i in range(inputs.shape[1]) for name in features]
 
         def make_posterior():
             return ParticlePosterior(
@@ -383,11 +381,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             )
 
         def attributes(posterior):
-            return {
-                "posterior_": posterior,
-                "n_iter_": posterior.n_iter,
-                "_particles": tuple(particles),
-            }
+            fitted = {"posterior_": posterior, "n_iter_": posterior.n_iter}
+            return fitted | {"_particles": tuple(particles)}
 
         with self._rounds(n_steps, attributes, *given) as callback:
             rounds = Rounds(n_steps, make_posterior, callback)
@@ -602,15 +597,10 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
     def _mixture(self):
         """The particles that keep any weight, which predict."""
         check_is_fitted(self, "posterior_")
-        weights = self.posterior_.weights
-        kept = weights > np.finfo(float).eps
-        return InducingMixture(
-            SplitKernel(self.kernel_),
-            [particle for particle, keep in zip(self._particles, kept, strict=True) if keep],
-            weights[kept] / weights[kept].sum(),
-            self._y_center,
-            self._y_scale,
-        )
+        kept = self.posterior_.weights > np.finfo(float).eps
+        particles, weights = list(compress(self._particles, kept)), self.posterior_.weights[kept]
+        split, units = SplitKernel(self.kernel_), (self._y_center, self._y_scale)
+        return InducingMixture(split, particles, weights / weights.sum(), *units)
 
     def _row_heads(self, X, theta=None):
         """Yield (rows, heads, weights) of each block of rows of X."""
