@@ -166,13 +166,9 @@ class MLPTarget(Target):
         self._tail = slice(self._output_bias.start, self.n_weights)
         biases = [_BIAS] * self.n_targets + [_LOG_SD] * (self.n_outputs - self.n_targets)
         self._tail_scale = np.array(biases + [_FURTHER[name] for name in self._further])
-        self._compiled = (
-            np.array(sizes),
-            _jit.mlp.ACTIVATIONS[activation],
-            _jit.mlp.LIKELIHOODS[likelihood],
-            self.outcome.given_df if likelihood == "location-scale" else np.inf,
-            self.network.log_size,
-        )
+        kinds = _jit.mlp.ACTIVATIONS[activation], _jit.mlp.LIKELIHOODS[likelihood]
+        df = self.outcome.given_df if likelihood == "location-scale" else np.inf
+        self._compiled = np.array(sizes), *kinds, df, self.network.log_size
         self._all = np.arange(self.n_rows)
 
     def _log_size(self, y_size):
@@ -321,18 +317,10 @@ class MLPTarget(Target):
         """Start to train the network of one particle, of shape (dim,), on some of the rows."""
         weights = theta[: self.n_weights].astype(self.dtype)
         noise = np.exp(theta[self.n_weights :]) if self.n_noise else np.ones(self.n_outputs)
-        return Training(
-            weights,
-            np.zeros_like(weights),
-            np.zeros_like(weights),
-            noise.astype(self.dtype),
-            np.zeros(1, dtype=np.int64),
-            np.array(rows, dtype=np.int64),
-            np.array(held_out, dtype=np.int64),
-            rng,
-            start=weights.copy(),
-            data=self.checksum,
-        )
+        first, second, done = np.zeros_like(weights), np.zeros_like(weights), np.zeros(1, np.int64)
+        mover = weights, first, second, noise.astype(self.dtype), done
+        rows, held_out = (np.array(part, dtype=np.int64) for part in (rows, held_out))
+        return Training(*mover, rows, held_out, rng, start=weights.copy(), data=self.checksum)
 
     def train(self, n_epochs, batch_size, learning_rate, n_steps, patience, tol, state):
         """Train for some epochs by Adam towards a mode of the posterior.
