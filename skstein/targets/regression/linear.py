@@ -210,17 +210,11 @@ class LinearTarget(RegressionTarget):
         -------
         NoiseMap
         """
-        return NoiseMap(
-            self.outcome.extra_prior.log_density,
-            self._total_weight,
-            self._rss,
-            self._gram,
-            self._moment,
-            self._center,
-            surrogate.prior_location[: self._n_coef],
-            surrogate._prior_precision_diagonal(np.ones(self.dim)) ** -0.5,
-            self.initial[-1],
-        )
+        log_prior = self.outcome.extra_prior.log_density
+        sums = self._total_weight, self._rss, self._gram, self._moment, self._center
+        location = surrogate.prior_location[: self._n_coef]
+        scale = surrogate._prior_precision_diagonal(np.ones(self.dim)) ** -0.5
+        return NoiseMap(log_prior, *sums, location, scale, self.initial[-1])
 
     def _sufficient(self, coef, rows=None):
         """Total weight, residual sum of squares (m,) and residual moment (m, n_columns)."""

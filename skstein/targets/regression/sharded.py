@@ -88,16 +88,13 @@ class ShardedRegression(RegressionTarget):
         if multiplier is None:
             return copy.copy(self)._over(shards.derive(_take, each=each), [len(i) for i in each])
         parts = zip(*shards.map(_call, "rows_at", each=each), strict=True)
-        designs, y, weights, offset = (list(part) for part in parts)
+        designs, y, weights, offsets = (list(part) for part in parts)
         here = object.__new__(RegressionTarget)
         away = ("_shards", "_sizes", "in_shards")
         vars(here).update({name: part for name, part in vars(self).items() if name not in away})
-        return here.with_rows(
-            joined(designs),
-            np.concatenate(y),
-            np.concatenate(weights) * multiplier[np.argsort(rows, kind="stable")],
-            None if offset[0] is None else np.concatenate(offset),
-        )
+        weights = np.concatenate(weights) * multiplier[np.argsort(rows, kind="stable")]
+        offset = None if offsets[0] is None else np.concatenate(offsets)
+        return here.with_rows(joined(designs), np.concatenate(y), weights, offset)
 
     def _sum(self, theta, rows, value, score):
         if rows is not None:
