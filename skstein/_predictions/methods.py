@@ -227,6 +227,11 @@ class PredictsOutcomes:
             for rows, heads, weights in self._row_heads(X)
         )
 
+    def _over_nodes(self, X, integral):
+        """Concatenate ``integral(heads, weights)`` over the blocks of `_row_noises`."""
+        nodes = self._row_noises(X)
+        return without_overflow(integral(heads, weights) for _, heads, weights in nodes)
+
     def _observed_at(self, X, y):
         """Outcomes as `_observed` gives them, one for each row of X."""
         y = self._observed(y)
@@ -356,12 +361,6 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
 
     def _proba_std(self, X):
         return self._over_nodes(X, self._outcome.std)
-
-    def _over_nodes(self, X, integral):
-        """Concatenate ``integral(heads, weights)`` over blocks of the rows of X."""
-        return without_overflow(
-            integral(heads, weights) for _, heads, weights in self._row_noises(X)
-        )
 
 
 class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .._input.validation import available_if, check_outcomes, validated
-from .._predictions.methods import BayesianRegressorMixin, without_overflow
+from .._predictions.methods import BayesianRegressorMixin
 from .._tools.warnings import warn
 from .base import BayesianLinearModel, takes_more_rows
 from .predictions import LinearPredictions
@@ -94,8 +94,7 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
             share = np.nan_to_num(squares.max(axis=1) / total, nan=1.0)  # of infinite ones
             return np.column_stack([moments, share])
 
-        blocks = (averages(heads, weights) for _, heads, weights in self._row_noises(X))
-        return np.moveaxis(without_overflow(blocks), 1, 0)
+        return np.moveaxis(self._over_nodes(X, averages), 1, 0)
 
     def _checked(self, y):
         y = check_outcomes(y)
