@@ -33,7 +33,6 @@ from ._tools.random import as_generator
 from ._tools.warnings import warn
 from .diagnostics import weighted_ess
 from .inference import ENGINES, resolve_engine
-from .posterior import weighted_quantile
 from .targets import FactorizedTarget, SmoothedTarget, StochasticVolatilityTarget
 from .targets.volatility.stochastic_volatility import draw_next
 
@@ -236,8 +235,7 @@ class StochasticVolatility(BayesianEstimator):
             If ``level`` is outside [0, 1].
         """
         check_is_fitted(self)
-        path = self.posterior_.particles[:, 3:]
-        ends = weighted_quantile(path, self.posterior_.weights, interval_ends(level))
+        ends = self.posterior_.quantile(interval_ends(level))[:, 3:]
         return np.exp(0.5 * ends).T
 
     def predict(self, horizon=1):
