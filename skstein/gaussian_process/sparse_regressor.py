@@ -394,9 +394,16 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                     raise ValueError(
                         f"step_size({t}) gave {step!r}; a step size is a number in (0, 1]."
                     )
-                data = {"X": X[rows], "y": y[rows], "alpha": alpha[rows]}
-                how = {"approximation": self.approximation, "step": step, "scale": n / size}
-                stepped = partial(InducingPosterior.stepped, split=split, **data, **how)
+                stepped = partial(
+                    InducingPosterior.stepped,
+                    split=split,
+                    X=X[rows],
+                    y=y[rows],
+                    alpha=alpha[rows],
+                    approximation=self.approximation,
+                    step=step,
+                    scale=n / size,
+                )
                 particles, log_normalisers = zip(*map(stepped, particles), strict=True)
                 # A step adds step * (log_posterior - log_q), and the normalisers are to be added.
                 log_posterior = np.array(log_normalisers) / step

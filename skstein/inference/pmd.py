@@ -196,9 +196,12 @@ class PMD(ParticleEngine):
             strategy = "particles"
             if start in ("prior", "init"):
                 strategy = "hybrid" if dim <= _IMPORTANCE_UP_TO else "kde"
-        theta, log_q = self._first(target, rng, start, init)
-        resampled, draws = strategy != "particles", self._draws
-        state = WeightedParticles(theta, log_q, resampled, min_ess=self.min_ess, draws=draws)
+        state = WeightedParticles(  # type: ignore[misc]
+            *self._first(target, rng, start, init),
+            strategy != "particles",
+            min_ess=self.min_ess,
+            draws=self._draws,
+        )
         total, power, t, n_visited, problems = self.n_rounds(target), 0.0, 0, 0, []
 
         def log_posterior(theta, rows=None):
@@ -242,8 +245,9 @@ class PMD(ParticleEngine):
         value = log_posterior(state.theta)
         if n_moves:  # which have moved the particles to the posterior
             state.log_q = value
-        prior = Fingerprint.of(target.log_prior, state.theta)
-        stream = Stream(parts, *known, prior, held=(target,))
+        stream = Stream(
+            parts, *known, Fingerprint.of(target.log_prior, state.theta), held=(target,)
+        )
         state.memory = Memory.nothing(dim)
         values = value - target.log_prior(state.theta)
         stream.remember([state.memory.and_of(state.theta, values, state.weights, stream.score)])

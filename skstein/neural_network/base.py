@@ -238,10 +238,15 @@ class _BayesianMLP(BayesianEstimator):
                 "partial_fit goes on with the same hidden_layer_sizes, activation and dtype as "
                 "before: set them back, or call fit to start again."
             )
-        noise = getattr(self, "_stream_noise", None)
-        training = self.batch_size, self.learning_rate_init, make_map(self.n_jobs)
         with one_thread(), np.errstate(over="ignore", invalid="ignore"):
-            kept, noise = epoch_of_stream(target, networks, noise, *training)
+            kept, noise = epoch_of_stream(
+                target,
+                networks,
+                getattr(self, "_stream_noise", None),
+                self.batch_size,
+                self.learning_rate_init,
+                make_map(self.n_jobs),
+            )
         kept.report()
         n_iter = getattr(self, "n_iter_", 0) + 1
         posterior = ParticlePosterior(

@@ -169,10 +169,16 @@ class HistoryDisplay:
             panel.margins(y=0.15)
             if key in limits:
                 panel.axhline(limits[key], color=GREY, ls="--", lw=1.0)
-                text, across = f"limit {limits[key]:g}", panel.get_yaxis_transform()
-                below = {"xytext": (0, -3), "textcoords": "offset points", "va": "top"}
-                style = {"color": GREY, "fontsize": "small"}
-                panel.annotate(text, (0.01, limits[key]), xycoords=across, **below, **style)
+                panel.annotate(
+                    f"limit {limits[key]:g}",
+                    (0.01, limits[key]),
+                    xycoords=panel.get_yaxis_transform(),
+                    xytext=(0, -3),
+                    textcoords="offset points",
+                    va="top",
+                    color=GREY,
+                    fontsize="small",
+                )
             if wide(values):
                 panel.set_yscale("log")
             panel.set_title(_QUANTITIES.get(key, key), loc="left", fontsize="medium")

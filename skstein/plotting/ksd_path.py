@@ -170,8 +170,14 @@ class KSDPathDisplay:
         label = "kept points" if name is None else name
         self.ax_.plot(self.steps, self.ksd, color=color, lw=1.5, marker=marker, label=label)
         if self.reference is not None:
-            label = "as many independent draws"
-            self.ax_.plot(self.steps, self.reference, color=GREY, ls="--", lw=1.0, label=label)
+            self.ax_.plot(
+                self.steps,
+                self.reference,
+                color=GREY,
+                ls="--",
+                lw=1.0,
+                label="as many independent draws",
+            )
         if wide(self.steps):
             self.ax_.set_xscale("log")
         if wide(self.ksd):

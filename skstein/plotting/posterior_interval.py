@@ -176,9 +176,15 @@ class PosteriorIntervalDisplay:
         q = np.concatenate([[0.5], interval_ends(level), interval_ends(inner_level)])
         quantiles = weighted_quantile(values[:, :, chosen], posterior.weights, q)
         quantiles = np.moveaxis(quantiles, 0, -1)
-        middle, outer, inner = quantiles[..., 0], quantiles[..., 1:3], quantiles[..., 3:]
-        levels = {"level": level, "inner_level": inner_level}
-        return cls([names[j] for j in chosen], middle, outer, inner, **levels, **kwargs)
+        return cls(
+            [names[j] for j in chosen],
+            quantiles[..., 0],
+            quantiles[..., 1:3],
+            quantiles[..., 3:],
+            level=level,
+            inner_level=inner_level,
+            **kwargs,
+        )
 
     def plot(self, ax=None, *, name=None, color=None, offset=0.0):
         """Draw.
@@ -215,8 +221,11 @@ class PosteriorIntervalDisplay:
         self.ax_.set_yticks(range(n), self.names)
         self.ax_.set_ylim(n - 0.4, -0.6)
         self.ax_.set_xlabel(self.xlabel)
-        title = f"Median, {self.inner_level:.0%} and {self.level:.0%} interval"
-        self.ax_.set_title(title, loc="left", fontsize="medium")
+        self.ax_.set_title(
+            f"Median, {self.inner_level:.0%} and {self.level:.0%} interval",
+            loc="left",
+            fontsize="medium",
+        )
         if self.groups is not None or name is not None:
             self.ax_.legend(frameon=False, fontsize="small")
         return self

@@ -81,13 +81,16 @@ class UncertaintyDisplay:
         outcome = prediction.outcome
         if y is not None and not outcome.has_classes:
             raise ValueError("y marks the wrongly predicted classes; leave it out for a regressor.")
-        wrong = None
         if y is not None:
             y = column_or_1d(y)
             refuse_unknown(y, estimator.classes_, "were not seen in fit")
-            wrong = np.asarray(estimator.predict(X)) != y
-        parts = uncertainty.aleatoric, uncertainty.epistemic
-        return cls(*parts, unit=outcome.unit, wrong=wrong).plot(ax=ax, **kwargs)
+        display = cls(
+            uncertainty.aleatoric,
+            uncertainty.epistemic,
+            unit=outcome.unit,
+            wrong=None if y is None else np.asarray(estimator.predict(X)) != y,
+        )
+        return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax=None, *, kind="scatter"):
         """Draw.
@@ -123,9 +126,14 @@ class UncertaintyDisplay:
             self.aleatoric, self.epistemic, s=14, color=COLORS[0], alpha=0.6, linewidths=0
         )
         if self.wrong is not None:
-            x, y = self.aleatoric[self.wrong], self.epistemic[self.wrong]
-            ring = {"s": 60, "facecolors": "none", "edgecolors": COLORS[1]}
-            self.ax_.scatter(x, y, label=f"wrong ({len(x)} of {len(self.wrong)})", **ring)
+            self.ax_.scatter(
+                self.aleatoric[self.wrong],
+                self.epistemic[self.wrong],
+                s=60,
+                facecolors="none",
+                edgecolors=COLORS[1],
+                label=f"wrong ({self.wrong.sum()} of {len(self.wrong)})",
+            )
             self.ax_.legend(frameon=False, fontsize="small")
         self.ax_.set_xlabel(f"aleatoric ({self.unit})")
         self.ax_.set_ylabel(f"epistemic ({self.unit})")
@@ -139,9 +147,14 @@ class UncertaintyDisplay:
         fill(self.aleatoric[order], total[order], color=COLORS[4], alpha=0.8, label="epistemic")
         if self.wrong is not None:
             (marked,) = np.nonzero(self.wrong[order])
-            x, y = rows[marked], total[order][marked]
-            label = f"wrong ({len(marked)} of {len(order)})"
-            self.ax_.plot(x, y, "v", color=COLORS[1], ms=5, label=label)
+            self.ax_.plot(
+                rows[marked],
+                total[order][marked],
+                "v",
+                color=COLORS[1],
+                ms=5,
+                label=f"wrong ({len(marked)} of {len(order)})",
+            )
         self.ax_.set_xlim(1, max(len(order), 2))
         self.ax_.set_ylim(bottom=0.0)
         self.ax_.set_xlabel("rows, by total uncertainty")

@@ -230,11 +230,19 @@ class SGHMC(Sampler):
                     chain.renewal = chain.n_gibbs + _RENEWAL
                 chain.n_gibbs += 1
                 chain.until = max(_LEAST_STEPS, target.n_rows // batch_size)
-            count, before = min(n_steps, chain.until), theta
-            friction = max(self.friction, min(1.0, chain.step * noise / (2.0 * _HEAT)))
-            state = theta, chain.velocity, chain.metric, chain.precision
-            settings = chain.step, friction, batch_size, count
-            theta, velocity = target.hamiltonian_steps(*state, *settings, chain.rng)
+            count = min(n_steps, chain.until)
+            before = theta
+            theta, velocity = target.hamiltonian_steps(
+                theta,
+                chain.velocity,
+                chain.metric,
+                chain.precision,
+                chain.step,
+                max(self.friction, min(1.0, chain.step * noise / (2.0 * _HEAT))),
+                batch_size,
+                count,
+                chain.rng,
+            )
             if not np.isfinite(theta).all():
                 chain.alive = False
                 warn(

@@ -17,9 +17,16 @@ from .ensemble import Ensemble
 
 def _chains(engine, steps, **options):
     # A chain of few draws from every network; all of them become particles.
-    draws = {"n_draws": 10, "max_draws": 10, "n_warmup": 10}
-    plain = {"whiten": False, "one_sided": False}
-    return engine(200, sampler=SGHMC(**steps), **draws, **plain, **options)
+    return engine(
+        200,
+        sampler=SGHMC(**steps),
+        n_draws=10,
+        max_draws=10,
+        n_warmup=10,
+        whiten=False,
+        one_sided=False,
+        **options,
+    )
 
 
 _DRIFT: dict[str, Any] = {"kernel": RBF("median"), "learning_rate": 0.01, "batch_size": 100}

@@ -166,9 +166,13 @@ class MLPTarget(Target):
         self._tail = slice(self._output_bias.start, self.n_weights)
         biases = [_BIAS] * self.n_targets + [_LOG_SD] * (self.n_outputs - self.n_targets)
         self._tail_scale = np.array(biases + [_FURTHER[name] for name in self._further])
-        kinds = _jit.mlp.ACTIVATIONS[activation], _jit.mlp.LIKELIHOODS[likelihood]
-        df = self.outcome.given_df if likelihood == "location-scale" else np.inf
-        self._compiled = np.array(sizes), *kinds, df, self.network.log_size
+        self._compiled = (
+            np.array(sizes),
+            _jit.mlp.ACTIVATIONS[activation],
+            _jit.mlp.LIKELIHOODS[likelihood],
+            self.outcome.given_df if likelihood == "location-scale" else np.inf,
+            self.network.log_size,
+        )
         self._all = np.arange(self.n_rows)
 
     def _log_size(self, y_size):
@@ -317,10 +321,18 @@ class MLPTarget(Target):
         """Start to train the network of one particle, of shape (dim,), on some of the rows."""
         weights = theta[: self.n_weights].astype(self.dtype)
         noise = np.exp(theta[self.n_weights :]) if self.n_noise else np.ones(self.n_outputs)
-        first, second, done = np.zeros_like(weights), np.zeros_like(weights), np.zeros(1, np.int64)
-        mover = weights, first, second, noise.astype(self.dtype), done
-        rows, held_out = (np.array(part, dtype=np.int64) for part in (rows, held_out))
-        return Training(*mover, rows, held_out, rng, start=weights.copy(), data=self.checksum)
+        return Training(
+            weights,
+            np.zeros_like(weights),
+            np.zeros_like(weights),
+            noise.astype(self.dtype),
+            np.zeros(1, dtype=np.int64),
+            np.array(rows, dtype=np.int64),
+            np.array(held_out, dtype=np.int64),
+            rng,
+            start=weights.copy(),
+            data=self.checksum,
+        )
 
     def train(self, n_epochs, batch_size, learning_rate, n_steps, patience, tol, state):
         """Train for some epochs by Adam towards a mode of the posterior.
@@ -499,11 +511,18 @@ class MLPTarget(Target):
         weights = theta[: self.n_weights].astype(self.dtype)
         velocity = velocity.astype(self.dtype)
         noise = 1.0 / self._noise_precision(theta)
-        state, order = (weights, velocity, *metric), self._all.copy()
-        prior = precision.astype(self.dtype), noise.astype(self.dtype)
-        sizes = int(min(batch_size, self.n_rows)), int(n_steps)
-        rest = self._compiled, float(step_size), float(friction), prior, rng
-        _jit.mlp.hamiltonian_steps(state, self.data, order, *sizes, *rest)
+        _jit.mlp.hamiltonian_steps(
+            (weights, velocity, *metric),
+            self.data,
+            self._all.copy(),
+            int(min(batch_size, self.n_rows)),
+            int(n_steps),
+            self._compiled,
+            float(step_size),
+            float(friction),
+            (precision.astype(self.dtype), noise.astype(self.dtype)),
+            rng,
+        )
         return np.concatenate([weights.astype(float), theta[self.n_weights :]]), velocity
 
     def out_of_bag_noise(self, theta, held_out):
