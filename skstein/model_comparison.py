@@ -139,18 +139,18 @@ def loo(estimator, X, y, sample_weight=None, offset=None):
     """
     prediction = with_likelihood(estimator, X, "loo", offset)
     inner = prediction.estimator
-    if sample_weight is None and inner.__dict__.get("_weighted"):
+    if sample_weight is None and inner._weighted:
         warn("the fit had weights, and here each row counts once: give sample_weight.", UserWarning)
     y = inner._observed_at(prediction.X, y)
     counts = check_sample_weight(sample_weight, prediction.X)
-    n_rows, n_given = inner.__dict__.get("_n_rows"), np.count_nonzero(counts)
+    n_rows, n_given = inner._n_rows, np.count_nonzero(counts)
     if n_rows not in (None, n_given, counts.sum()):  # a weight of 2 may stand for two equal rows
         warn(
             f"the fit had {n_rows} rows, and these are {n_given}: loo is for the rows of the fit; "
             "of rows that the fit has not seen, use log_predictive.",
             UserWarning,
         )
-    if getattr(inner, "_narrow", False):
+    if inner._narrow:
         raise TypeError(
             "loo needs draws of all weights from their posterior; these networks are where the "
             "training on all rows has left them: use cross_val_score."
@@ -163,10 +163,11 @@ def loo(estimator, X, y, sample_weight=None, offset=None):
     theta, log_weights = theta[weights > 0.0], np.log(weights[weights > 0.0])
     n_draws = len(log_weights)
     powers = np.minimum(counts, 1.0)  # of its likelihood, that the posterior has of a row left out
-    if (class_weight := getattr(inner, "_class_weight", None)) is not None:
+    if (class_weight := inner._class_weight) is not None:
         powers = powers * class_weight[y]
     networks = hasattr(inner, "n_networks")
-    number = "n_networks" if networks else "n_particles"
+    pooled = hasattr(getattr(inner, "inference_", None), "n_points")  # as of "pmfvb"
+    number = "n_networks" if networks else "n_points" if pooled else "n_particles"
     if n_draws < _FEWEST_DRAWS:
         raise ValueError(
             f"loo needs at least {_FEWEST_DRAWS} particles with a weight, there are {n_draws}; fit "

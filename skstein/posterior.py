@@ -224,12 +224,12 @@ class ParticlePosterior:
         one_sided = np.isin(self.names, list(self.diagnostics.get("one_sided", ())))
         return [self.names[j] for j in np.flatnonzero(skewed | heavy | one_sided)]
 
-    def sample(self, n_samples: int, random_state=None) -> Array:
+    def sample(self, n_samples: int = 1, random_state=None) -> Array:
         """Draw particles with replacement, by weight.
 
         Parameters
         ----------
-        n_samples : int
+        n_samples : int, default=1
         random_state : None, int, numpy.random.RandomState or numpy.random.Generator, default=None
 
         Returns

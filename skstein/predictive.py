@@ -141,8 +141,8 @@ def _reached(estimator, X):
     found = type(estimator).__name__
     if isinstance(estimator, type):
         found = f"the class {estimator.__name__} instead of an instance"
-    reached = _reached.registry.keys() - {object, PredictsOutcomes}
-    wrappers = sorted(wrapper.__name__ for wrapper in reached)
+    reached = _reached.registry.keys() - {object, PredictsOutcomes, GridSearchCV.__base__}
+    wrappers = sorted(wrapper.__name__ for wrapper in {*reached, GridSearchCV})
     raise TypeError(
         "predictive needs a fitted classifier or regressor of skstein, alone or as the final "
         f"predictor inside {', '.join(wrappers)}; found {found}."

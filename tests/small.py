@@ -51,7 +51,7 @@ NETWORK_ENGINES = {
     "ensemble": "ensemble",
     "mcmc": MCMC(12, **_CHAINS),
     "ksd-mcmc": KSDThinnedMCMC(12, **_CHAINS),
-    "pmfvb": AdaptivePMFVB(3, n_iterations=20, batch_size=None),
+    "pmfvb": AdaptivePMFVB(3, max_iter=20, batch_size=None),
     "svgd": SVGD(3, kernel=RBF("median"), max_iter=10),
     "fwss": FWSS(3, kernel=RBF("median"), max_iter_oracle=10),
 }

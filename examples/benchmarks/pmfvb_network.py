@@ -43,7 +43,7 @@ def model(method, seed, n_networks):
             block_fraction=0.1,
             step_size=1e-3,
             drift=100.0,
-            n_iterations=5000,
+            max_iter=5000,
             preconditioned=False,
         )
         return BayesianMLPRegressor((20, 20), inference=engine, max_iter=1, **options).set_params(

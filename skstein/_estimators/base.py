@@ -121,7 +121,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
 
         engine = self._engine(target)
         self.inference_ = engine.last_stage
-        fitted |= {"_weighted": sample_weight is not None, "_n_rows": target.n_rows}
+        fitted = {"_weighted": sample_weight is not None, "_n_rows": target.n_rows} | fitted
         attributes = partial(self._attributes, bijection, target.names, fitted)
         init, n_rounds = self._earlier(target, bijection), engine.n_rounds(target)
         with self._rounds(n_rounds, attributes, X, y, sample_weight, offset) as callback:

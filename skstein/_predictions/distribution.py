@@ -175,14 +175,14 @@ class Predictive:
             )
         return self.estimator._scores(self.X, y, self.outcome.crps)
 
-    def sample_mean(self, n_samples, random_state=None):
+    def sample_mean(self, n_samples=1, random_state=None):
         """Draw means of the outcome, or class probabilities, from the posterior: without noise.
 
         Each column comes from one particle, so it is a joint draw for all rows.
 
         Parameters
         ----------
-        n_samples : int
+        n_samples : int, default=1
             Number of draws.
         random_state : int, RandomState instance or None, default=None
             An int makes the draws reproducible.

@@ -161,12 +161,13 @@ class BayesianLinearModel(BayesianEstimator):
         """The values of y that count, and a number for each that adds up over rows."""
         raise NotImplementedError("a subclass of BayesianLinearModel has to define _survey().")
 
-    def _encoder(self, present, totals, classes):
-        """What turns outcomes and weights into those of a target, and what is poor about them.
+    def _learn_outcomes(self, present, totals, classes):
+        """Set what depends on the outcomes, such as classes and their order.
 
-        Of the first rows of a stream, that is; ``present`` and ``totals`` are a survey of all rows.
+        ``present`` and ``totals`` are a survey of all rows. Returns what turns outcomes and weights
+        into those of a target, and what is poor about the outcomes of a stream's first rows.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not define _encoder().")
+        raise NotImplementedError(f"{type(self).__name__} does not define _learn_outcomes().")
 
     def _fit(self, X, y, sample_weight, stream=False, classes=None, offset=None):
         """Find the posterior; in a stream, go on from that of the previous rows."""
@@ -201,7 +202,7 @@ class BayesianLinearModel(BayesianEstimator):
         if self._effects is not None:
             table = self._effects.keep_seen(X)
             X = table.features
-        encode, problem = self._encoder(*self._survey(y, weights), classes)  # type: ignore[call-arg]
+        encode, problem = self._learn_outcomes(*self._survey(y, weights), classes)  # type: ignore[call-arg]
         y, weights = encode(y, weights)
         if self._outcome.location_scale:
             y = y - offset

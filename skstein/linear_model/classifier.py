@@ -45,7 +45,8 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
         y : array-like of shape (n_samples,)
             Class labels.
         classes : array-like of shape (n_classes,), default=None
-            All classes of the stream; required by the first call, unless it follows a `fit`.
+            All classes of the stream; required by the first call, unless it follows a `fit` or the
+            parameter ``categories`` has them.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight equals that many repetitions of the sample.
         offset : array-like of shape (n_samples,), default=None
@@ -86,6 +87,8 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
                 "dict."
             )
         before = self.classes_ if hasattr(self, "posterior_") else None
+        if classes is None and before is None:
+            classes = getattr(self, "categories", None)
         return self._fit(X, y, sample_weight, True, stream_classes(classes, before), offset)
 
     def _checked(self, y):
@@ -97,7 +100,7 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
         present = np.unique(y)
         return present, np.bincount(np.searchsorted(present, y), sample_weight)
 
-    def _encoder(self, present, totals, classes):
+    def _learn_outcomes(self, present, totals, classes):
         classes = present if classes is None else classes
         class_codes(present, classes, type(self).__name__)
         self.classes_ = classes

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._predictions.methods import lazy_on_collections
 from .regressor import GeneralizedLinearRegressor
 
 
@@ -42,6 +43,7 @@ class LogLinkRegressor(GeneralizedLinearRegressor):
 class CountRegressor(LogLinkRegressor):
     """Base class of linear models of counts."""
 
+    @lazy_on_collections
     def predict_pmf(self, X, counts):
         """Probability of each of some counts, averaged over the posterior.
 

@@ -10,7 +10,7 @@ from .. import targets
 from .._input.validation import LARGEST, HasMethods, Interval, StrOptions
 from ..noise import NOISES, NormalNoise, noise_to_fit, resolve_noise
 from ..outcomes import Normal
-from ..priors import HalfStudentT, InverseGamma
+from ..priors import InverseGamma
 from .base import BayesianLinearModel
 from .regressor import GeneralizedLinearRegressor
 
@@ -171,7 +171,7 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
     def _outcome(self):
         given = {"shape": self.noise_shape, "scale": self.noise_scale}
         given = {name: value for name, value in given.items() if value is not None}
-        return self._noise.outcome(InverseGamma(**given) if given else HalfStudentT())
+        return self._noise.outcome(InverseGamma(**given) if given else None)
 
     def _make_target(self, X, y, options):
         outcome = self._outcome

@@ -184,11 +184,11 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
             )
         self.categories_ = self.categories_ if further else given
 
-    def _encoder(self, present, totals, classes):
+    def _learn_outcomes(self, present, totals, classes):
         order = self.categories_
         if order is not None:
             classes = classes_in_order(present, classes, order)
-        prepared = super()._encoder(present, totals, classes)
+        prepared = super()._learn_outcomes(present, totals, classes)
         self.categories_ = alphabetical_order(self.classes_) if order is None else order
         self._outcome = Ordinal(self.categories_, self.link, self.concentration)
         return prepared

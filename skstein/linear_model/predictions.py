@@ -33,6 +33,7 @@ _PREDICTIONS = (
     "score",
 )
 _LEVELS = ("group", "population")
+SEEN = "seen"  # within the package: the effects of groups that `fit` has seen, of others none
 _N_NODES = 8  # of the quadrature over effects of groups that were not seen,
 _MOST_PREDICTORS = 2  # on each of so many linear predictors at most
 _KEYWORDS = [
@@ -59,8 +60,9 @@ def _with_keywords(method):
 
     own = signature(method)
     predicted.__signature__ = own.replace(parameters=[*own.parameters.values(), *_KEYWORDS])  # type: ignore[attr-defined]
-    # Behind the last parameter, which a blank line or the end of the text follows.
-    section = re.search(r"\n( *)Parameters\n *-+\n.*?(?=\n *\n|\s*\Z)", method.__doc__, re.DOTALL)
+    # After the last parameter: up to the next section, or the end of the text.
+    parameters = r"\n( *)Parameters\n *-+\n.*?(?=\s*\n *[A-Z][\w ]+\n *-{3,}|\s*\Z)"
+    section = re.search(parameters, method.__doc__, re.DOTALL)
     entries = "".join(f"\n{section[1]}{line}" for line in _ENTRIES.splitlines())  # type: ignore[index]
     end = section.end()  # type: ignore[union-attr]
     predicted.__doc__ = method.__doc__[:end] + entries + method.__doc__[end:]
@@ -119,13 +121,13 @@ class LinearPredictions(PredictsOutcomes):
 
     def _row_noises(self, X):
         # An effect of a group that was not seen is integrated over: where its exponential counts,
-        # the mean of a draw for each particle may be far off. The level "seen" gives it none.
+        # the mean of a draw for each particle may be far off.
         integrals = self._effects is not None and self._level == _LEVELS[0]
         if not integrals or self._outcome.n_predictors > _MOST_PREDICTORS:
             yield from super()._row_noises(X)
             return
         read, theta = self._read(X), self.posterior_.particles
-        for rows, heads, weights in changed(self, _level="seen")._row_heads(X):
+        for rows, heads, weights in changed(self, _level=SEEN)._row_heads(X):
             yield rows, *_integrated(heads, self._effects.spreads(read[rows], theta), weights)
 
     def _common_heads(self, X):

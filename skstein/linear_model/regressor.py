@@ -106,7 +106,7 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
         ends = np.array([y.min(), y.max()]) if len(y) else y
         return ends, np.zeros(len(ends))
 
-    def _encoder(self, present, totals, classes):
+    def _learn_outcomes(self, present, totals, classes):
         return _as_it_is, "one outcome alone" if len(np.unique(present)) == 1 else ""
 
     def _summaries(self, posterior):

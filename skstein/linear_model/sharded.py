@@ -74,7 +74,7 @@ def build_target(model, X, y, sample_weight, offset, stream):
     labels = np.concatenate([survey.labels for survey in surveys])
     totals = np.concatenate([survey.totals for survey in surveys])
     present, where = np.unique(labels, return_inverse=True)
-    encode, _ = model._encoder(model._checked(present), np.bincount(where, totals), None)
+    encode, _ = model._learn_outcomes(model._checked(present), np.bincount(where, totals), None)
     model._check_offset(any(survey.has_offset for survey in surveys))
 
     heaviest = max(survey.heaviest for survey in surveys)

@@ -9,7 +9,14 @@ from scipy import sparse
 
 from .._estimators.base import BayesianEstimator
 from .._input.columns import dense, location_and_scale, warn_of_first_rows, warn_of_little_weight
-from .._input.validation import HasMethods, Interval, StrOptions, check_magnitude, validate_data
+from .._input.validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    check_magnitude,
+    check_sample_weight,
+    validate_data,
+)
 from .._tools.parallel import make_map, one_thread
 from .._tools.random import as_generator
 from .._tools.warnings import warn
@@ -177,6 +184,8 @@ class _BayesianMLP(BayesianEstimator):
 
     def _engine(self, target):
         training, then = self._resolve_engine(self.inference), None
+        if isinstance(self.inference, Ensemble):
+            self._warn_of_ignored(self.inference)
         if "train" not in training.requires:
             then, training = training, self._training()
         training = training.moving(2 if self.subspace else self.n_networks)
@@ -185,9 +194,19 @@ class _BayesianMLP(BayesianEstimator):
             training.max_iter = automatic_epochs(target.n_rows, size, *self._effort)
         return Trained(training, then, subspace=self.subspace)
 
+    def _warn_of_ignored(self, engine):
+        """Warn of parameters that were set, where the `Ensemble` given has others."""
+        usual, here = type(self)()._training().get_params(), self._training().get_params()
+        there = engine.get_params()
+        ignored = [name for name in here if usual[name] != here[name] != there[name]]
+        if ignored:
+            nested = ", ".join(f"inference__{name}" for name in ignored)
+            warn(f"inference is an Ensemble, which trains as it says: set {nested}.", UserWarning)
+
     def _learn(self, target, scaling, given):
         """Train the networks, run the second stage, and set the attributes that follow."""
         fitted = {"_network": target.network, "_scaling": scaling, "_subspace": self.subspace}
+        fitted["_n_rows"] = np.count_nonzero(check_sample_weight(given[2], given[0]))
         fitted |= self._of_networks_alone
         return self._infer(target, None, *given, _stream_weight=target.total_weight, **fitted)
 

@@ -24,7 +24,8 @@ class StudentT(LocationScale):
     Parameters
     ----------
     noise_prior : NoisePrior, default=None
-        Of the squared scale; by default ``HalfStudentT()``, whose scale is in units of y.
+        Of the squared scale; by default ``HalfStudentT(floor=1e-10)``, whose scale is in units of
+        y: gross outliers make that unit large against the noise.
     df : float, default=None
         Degrees of freedom, above 2; None for unknown ones.
 
@@ -44,7 +45,7 @@ class StudentT(LocationScale):
 
     def __init__(self, noise_prior=None, df=None):
         self.df, self.given_df = df, 0.0 if df is None else float(df)
-        self.noise_prior = HalfStudentT() if noise_prior is None else noise_prior
+        self.noise_prior = HalfStudentT(floor=1e-10) if noise_prior is None else noise_prior
         self.extra, self.extra_prior = ("log_sigma2",), self.noise_prior
         if df is None:
             self.extra = ("log_sigma2", "log_df_above_2")

@@ -11,7 +11,6 @@ from .._input.validation import LARGEST, Interval
 
 EXTREME = [Interval(Real, 1 / LARGEST, LARGEST, closed="both")]
 _FLAT = -4.0  # normal score, below which a prior of standard deviations is flat to rounding
-_NO_NOISE = 1e-5  # a variance, relative to that of the outcome, which rounding alone may leave
 
 
 class LogInverseGamma:
@@ -133,7 +132,7 @@ class HalfStudentT(DeviationPrior, NoisePrior):
     inverse gamma prior of the variance cannot do both: its scale is a sum of squares that is added
     to that of the residuals, and without it the noise of few rows falls to 0.
 
-    The density of the variance v is multiplied by ``exp(-1e-5 scale**2 / v)``: rows without any
+    The density of the variance v is multiplied by ``exp(-floor scale**2 / v)``: rows without any
     noise would otherwise have no posterior. Noise of a hundredth of ``scale`` is not affected.
     Random effects need no such factor.
 
@@ -143,6 +142,9 @@ class HalfStudentT(DeviationPrior, NoisePrior):
         Degrees of freedom.
     scale : float, default=1.0
         Scale, in units of the (standardised) outcome.
+    floor : float, default=1e-5
+        A variance that rounding alone may leave, relative to ``scale**2``. Student t noise has
+        1e-10: gross outliers are part of the outcome's scale, and noise is small against it.
 
     References
     ----------
@@ -158,17 +160,18 @@ class HalfStudentT(DeviationPrior, NoisePrior):
            [-1.5 ]])
     """
 
-    _parameter_constraints = {"df": EXTREME, "scale": EXTREME}
+    _parameter_constraints = {"df": EXTREME, "scale": EXTREME, "floor": EXTREME}
 
-    def __init__(self, df=3.0, scale=1.0):
+    def __init__(self, df=3.0, scale=1.0, floor=1e-5):
         self.df = df
         self.scale = scale
+        self.floor = floor
 
     def _log_ratio(self, log_v):
         return log_v - np.log(self.df) - 2.0 * np.log(self.scale)
 
     def _floor(self, log_v):
-        return np.exp(np.log(_NO_NOISE) + 2.0 * np.log(self.scale) - log_v)
+        return np.exp(np.log(self.floor) + 2.0 * np.log(self.scale) - log_v)
 
     def log_density(self, log_v):
         """Log density of each row of ``log_v`` (m, 1), shape (m,); normalised to 5e-3."""

@@ -30,7 +30,7 @@ def test_pmfvb_finds_the_mean_field_of_a_linear_model(rng):
         mean = precision * covariance @ design.T @ y
         errors = np.sum((y - design @ mean) ** 2) + np.trace(design.T @ design @ covariance)
         precision = (1.0 + 0.5 * len(y)) / (0.01 + 0.5 * errors)
-    engine = AdaptivePMFVB(200, batch_size=None, n_iterations=1500)  # of 0.02, from random weights
+    engine = AdaptivePMFVB(200, batch_size=None, max_iter=1500)  # of 0.02, from random weights
     particles = engine.run(target, rng).particles
     std = np.sqrt(np.diag(covariance))
     assert np.abs((particles[:, :4].mean(axis=0) - mean) / std).max() < 0.15
@@ -58,7 +58,7 @@ def test_random_blocks_and_the_adaptive_drift_approach_the_mode(rng):
         block_fraction=0.5,
         step_size=1e-3,
         drift=100.0,
-        n_iterations=1000,
+        max_iter=1000,
         batch_size=30,
         preconditioned=False,
     )
@@ -72,7 +72,7 @@ def test_random_blocks_and_the_adaptive_drift_approach_the_mode(rng):
 
 def test_copies_of_a_network_part(rng):
     target, _, _ = linear(rng)
-    engine = AdaptivePMFVB(6, batch_size=None, n_iterations=4, n_snapshots=1)
+    engine = AdaptivePMFVB(6, batch_size=None, max_iter=4, n_snapshots=1)
     particles = engine.run(target, rng, init=target.sample_initial(rng, 2)).particles
     assert len(np.unique(particles[:, 0])) == 6
 

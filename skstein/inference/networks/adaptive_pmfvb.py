@@ -60,7 +60,7 @@ class AdaptivePMFVB(Engine):
     drift : float, default=0.0
         Factor of the adaptive drift. Trained networks do not need it; the paper has 100, from small
         random weights.
-    n_iterations : int, default=2000
+    max_iter : int, default=2000
         Langevin steps; every network moves in each.
     n_snapshots : int, default=10
         Pooled, of the second half of the iterations.
@@ -94,7 +94,7 @@ class AdaptivePMFVB(Engine):
         "block_fraction": [Interval(Real, 0, 1, closed="right")],
         "step_size": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "drift": [Interval(Real, 0, None, closed="left")],
-        "n_iterations": [Interval(Integral, 2, None, closed="left")],
+        "max_iter": [Interval(Integral, 2, None, closed="left")],
         "n_snapshots": [Interval(Integral, 1, None, closed="left")],
         "batch_size": BATCH_SIZE,
         "preconditioned": ["boolean"],
@@ -108,13 +108,13 @@ class AdaptivePMFVB(Engine):
     block_fraction: float = 1.0
     step_size: Any = "auto"
     drift: float = 0.0
-    n_iterations: int = 2000
+    max_iter: int = 2000
     n_snapshots: int = 10
     batch_size: int | str | None = 100
     preconditioned: bool = True
 
     def n_rounds(self, target):
-        return min(_ROUNDS, self.n_iterations)
+        return min(_ROUNDS, self.max_iter)
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         m, p, n = self.moving(N_NETWORKS).n_particles, target.n_weights, target.n_rows
@@ -126,9 +126,9 @@ class AdaptivePMFVB(Engine):
         size = max(1, round(self.block_fraction * p))
         limit = _LARGEST * np.sqrt(size)
         pool = []
-        kept = np.linspace(self.n_iterations / 2, self.n_iterations, self.n_snapshots + 1)[1:]
+        kept = np.linspace(self.max_iter / 2, self.max_iter, self.n_snapshots + 1)[1:]
         snapshots = set(kept.round().astype(int))
-        parts = np.array_split(np.arange(1, self.n_iterations + 1), self.n_rounds(target))
+        parts = np.array_split(np.arange(1, self.max_iter + 1), self.n_rounds(target))
         ends = {part[-1] for part in parts}
 
         def make_posterior():
@@ -136,8 +136,8 @@ class AdaptivePMFVB(Engine):
             particles = np.concatenate(pool) if pool else theta.copy()
             return ParticlePosterior(particles, history=rounds.history.arrays(), n_iter=iteration)
 
-        rounds = Rounds(self.n_iterations, make_posterior, callback)
-        for iteration in range(1, self.n_iterations + 1):
+        rounds = Rounds(self.max_iter, make_posterior, callback)
+        for iteration in range(1, self.max_iter + 1):
             weights = theta[:, :p]
             if (iteration - 1) % _REFRESH == 0:
                 precision = target.expected_precision(np.mean(weights**2, axis=0))

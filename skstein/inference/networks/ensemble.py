@@ -136,14 +136,6 @@ class Ensemble(Engine):
     n_iter_no_change: int | None = None
     tol: float = 0.0001
 
-    def check(self, target):
-        super().check(target)
-        if isinstance(self.batch_size, Integral) and self.batch_size > target.n_rows:
-            raise ValueError(
-                f"batch_size={self.batch_size} is more than the {target.n_rows} rows to train on; "
-                'use batch_size="auto", or None for all rows.'
-            )
-
     def n_rounds(self, target):
         return min(_ROUNDS, self._n_epochs(target.n_rows))
 

@@ -247,7 +247,8 @@ class RegressionTarget(Aligned, SummedTarget):
     @property
     def modes_unknown(self):
         # Of nearly equal columns a prior with heavy tails lets one or the other have the effect.
-        return self.prior.precisions in ("each", "shared") and self.n_rows <= _SEARCHED_UP_TO
+        priors = {self.prior.precisions, self.intercept_prior.precisions}
+        return not priors.isdisjoint(("each", "shared")) and self.n_rows <= _SEARCHED_UP_TO
 
     def conditional(self, second_moment):
         """The same regression with normal priors that stand for its own; see `Prior.conditional`.
