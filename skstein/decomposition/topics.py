@@ -156,8 +156,6 @@ class TopicPosterior:
     array([[0.17, 0.17]])
     """
 
-    swept = True  # of a posterior that was saved without it
-
     def __init__(self, particles, weights, swept=True):
         self.particles, self.weights, self.swept = particles, weights, swept
 

@@ -10,4 +10,3 @@ from .ordinal import BayesianOrdinalRegression as BayesianOrdinalRegression
 from .poisson import BayesianPoissonRegression as BayesianPoissonRegression
 from .probit import BayesianProbitRegression as BayesianProbitRegression
 from .regressor import GeneralizedLinearRegressor as GeneralizedLinearRegressor
-from .scaling import _Scaling as _Scaling
