@@ -41,7 +41,7 @@ def check_target(target, theta=None, *, random_state=None, rtol=1e-4):
         Hessian or minibatches disagree with it; the message names the function, the coordinate and
         the two numbers.
     TypeError
-        If it is no target.
+        If it is not a target.
 
     Notes
     -----

@@ -46,7 +46,7 @@ class Engine(BaseEstimator):
         densities and scores to the engine.
     needs_gaussian : bool
         Whether it is lost where no Gaussian comes near the posterior, as among the weights of a
-        network: its particles are draws of one, or too few for more than some coordinates.
+        network: its particles are draws of one, or too few for thousands of coordinates.
     whiten : bool
         Whether its coordinates are those of that Gaussian, where the target allows it.
     one_sided : bool
@@ -54,8 +54,8 @@ class Engine(BaseEstimator):
     curved : bool
         Whether coordinates are bent to follow heavy tails, for an engine that is lost in them.
     calibrated : bool
-        Whether there the particles are moved to the margins of the chains that found the
-        coordinates, for an engine that sees less of the tails than these.
+        If ``curved``: whether the particles are then moved to the margins of the chains that found
+        the coordinates.
     near_start : bool
         Whether its particles stay near that Gaussian, or trained networks near where they ended.
     chains : bool

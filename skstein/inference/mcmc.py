@@ -282,7 +282,7 @@ class MCMC(SubsamplingEngine):
         """Move the particles to the moments of the density, if they should not stay."""
         drawn = copy(posterior)
         if not move_to_moments(posterior, target, *state.chained()):
-            # Neither were they to be chosen by the scores.
+            # The scores are not those of the log density, so points chosen by them are wrong too.
             drawn = MCMC._kept(self, state, target)
         elif misfit(posterior, state, target) <= misfit(drawn, state, target) + _WORSE:
             return

@@ -62,7 +62,8 @@ class PMFVB(SubsamplingEngine):
     Parameters
     ----------
     n_particles : int, default=200
-        Particles that move together.
+        Particles that move together. The posterior has at most ``n_points`` particles, pooled over
+        snapshots.
     blocks : int, list of index arrays or None, default=None
         Mean-field blocks of the (whitened) coordinates: None for the target's own factorisation,
         which is one block for regressions; a number of consecutive blocks; or index arrays that

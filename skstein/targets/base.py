@@ -21,7 +21,7 @@ def supports(target: Any, part: str) -> bool:
 
 
 def require_target(target):
-    """Refuse what is no target, such as a function or a class."""
+    """Refuse what is not a target, such as a function or a class."""
     if isinstance(target, type) or not (hasattr(target, "dim") and hasattr(target, "log_density")):
         raise TypeError(
             f"target must be a log density such as LogDensity(log_density, score, dim=2), got "

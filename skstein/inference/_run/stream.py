@@ -211,7 +211,7 @@ class Stream:
             for part, memory in zip(parts, memories, strict=True):
                 part.memory = memory
             self.held = ()
-        else:  # the caller may fill its arrays anew
+        else:  # the caller may fill its arrays again
             self.held = (*self.held[:-1], deepcopy(self.held[-1]))
 
     def assimilate_again(self, log_likelihood, log_prior, n_particles, last):

@@ -50,7 +50,7 @@ class Frame:
 
 
 def start_elsewhere(target):
-    """What to do about a density of one's own that may have other modes; "" of others."""
+    """What to do about a density of your own that may have other modes; "" of others."""
     own = target.modes_unknown and not target.sums_rows
     return "If another mode is the main one, start the search from there (initial=)." if own else ""
 

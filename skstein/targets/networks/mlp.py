@@ -47,11 +47,11 @@ _COMPILED = {
     Heteroscedastic: "location-scale",
 }
 
-# Standard deviations of the normal priors of what is no matrix of weights, for outcomes of unit
+# Standard deviations of the normal priors of what is not a matrix of weights, for outcomes of unit
 # size: of biases, and of further coordinates. The last has the moments of log Gamma(2, 1.5).
 _BIAS, _LOG_SD = 1.0, 2.0
 _FURTHER = {"log_sigma2": 2.0 * _LOG_SD, "log_df_above_2": 0.8}
-_CURVATURE = {"log_sigma2": 0.4, "log_df_above_2": 0.01}  # of their likelihood, a row
+_CURVATURE = {"log_sigma2": 0.4, "log_df_above_2": 0.01}  # of their likelihood, per row
 _FIRST_LOG_SD = 0.1  # of the weights of other outputs, when training begins
 
 

@@ -14,7 +14,7 @@ import scipy.sparse
 from ..._tools.copies import changed
 from ..._tools.row_blocks import LEAST_ROWS
 
-# Up to here a copy is no burden, and a little faster.
+# Up to here a copy is not a burden, and a little faster.
 _COPIED_UP_TO = 2**28  # bytes
 _KEPT_UP_TO = 2**22
 _FAR = 1e4  # standard deviations from 0, from where on centring in the coefficients loses digits
