@@ -1,8 +1,7 @@
 """Bayesian regression for scikit-learn users, with posteriors made of particles.
 
-Estimators whose ``inference=`` chooses how the posterior is found: Particle Mirror Descent,
-Particle Mean Field Variational Bayes, Frank-Wolfe Stein Sampling, Stein variational gradient
-descent, or MCMC thinned by its kernel Stein discrepancy.
+Estimators whose ``inference=`` chooses how the posterior is found: by Markov chains, the default of
+most, or by particle methods (:doc:`/engines`).
 """
 
 from ._tools.lazy_imports import attach

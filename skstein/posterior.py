@@ -66,6 +66,11 @@ class ParticlePosterior:
         and `skstein.loo` use them. Set it to None to make a saved posterior smaller: chains take 8
         bytes per number.
 
+    Attributes
+    ----------
+    classes : ndarray or None
+        Classes of the classifier it is the posterior of.
+
     Examples
     --------
     >>> import numpy as np

@@ -92,7 +92,7 @@ class Predictive:
         Parameters
         ----------
         q : float or array-like of shape (n_quantiles,)
-            From 0 to 1.
+            From 0 to 1; a single number gives one column.
 
         Returns
         -------

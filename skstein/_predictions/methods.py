@@ -107,7 +107,7 @@ class PredictsOutcomes:
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         q : float or array-like of shape (n_quantiles,)
-            From 0 to 1.
+            From 0 to 1; a single number gives one column.
 
         Returns
         -------

@@ -38,8 +38,9 @@ class LatentDirichletAllocation(
     r"""Latent Dirichlet allocation by Particle Mirror Descent.
 
     A replacement for :class:`sklearn.decomposition.LatentDirichletAllocation` with a posterior for
-    the topics. Parameters that both have mean the same, and counts stay sparse.
-    :doc:`/methods/lda` has the formulas, and when not to trust it.
+    the topics. Parameters that both have mean the same; two defaults differ,
+    ``learning_method="online"`` (there "batch") and ``learning_offset=1`` (there 10). Counts stay
+    sparse. :doc:`/methods/lda` has the formulas, and when not to trust it.
 
     Parameters
     ----------
@@ -225,6 +226,12 @@ class LatentDirichletAllocation(
         Returns
         -------
         self : LatentDirichletAllocation
+
+        Warns
+        -----
+        ConvergenceWarning
+            If mirror descent and sweeps reached less than a power of 0.95 of the likelihood, so
+            that pseudo-counts are too small.
         """
         X, dtype = self._checked(X, "fit", reset=True)
         n = X.shape[0]

@@ -247,6 +247,15 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         ValueError
             If a parameter, X or y is invalid, a row has no noise, or the kernel is not positive
             definite.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a hyper-parameter is at one of its bounds, or the search for hyper-parameters ended
+            where the log likelihood still has a slope. If inducing inputs are so close to each
+            other, or the noise is so small, that a matrix was changed to be positive definite. If
+            one set of inducing inputs has nearly all the weight. If ``step_size`` leaves out a part
+            of the likelihood, so that the posterior is too wide.
         """
         given = X, y
         kernel = _default_kernel() if self.kernel is None else clone(self.kernel)

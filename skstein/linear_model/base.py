@@ -142,10 +142,17 @@ class BayesianLinearModel(BayesianEstimator):
         ValueError
             If a parameter, X, y, the weights or the offset are invalid, or there is only one class.
         TypeError
-            If an engine or prior is a class instead of an instance.
+            If an engine or prior is a class instead of an instance, or ``random_effects`` are not
+            columns with lists of slopes, or are given with an X that is not in memory.
+        FloatingPointError
+            If the inference diverges, or the noise variance leaves the range of floating point.
 
         Warns
         -----
+        ConvergenceWarning
+            If the posterior is likely to be wrong; the message says why (:doc:`/trust`).
+        EfficiencyWarning
+            If very many rows could be fitted with ``surrogate=`` (:doc:`/large_data`).
         UserWarning
             If the weights of several rows sum to 1 or less.
         """
@@ -438,7 +445,7 @@ class BayesianLinearModel(BayesianEstimator):
         """The coordinates (m, k) behind these which the outcome has beside its predictors."""
         return theta[:, self._n_linear : self._n_linear + len(self._outcome.extra)]
 
-    _effects: ClassVar[Any] = None  # also of a fit that an older version has saved
+    _effects: ClassVar[Any] = None  # without random effects
 
     def _read(self, X):
         if self._effects is None:

@@ -27,10 +27,10 @@ class BayesianLogisticRegression(GeneralizedLinearClassifier):
     standardize : bool, default=True
         Whether to divide the features by their standard deviations, and with an intercept to centre
         them, before the priors apply. Otherwise they are taken as they are.
-    positive : bool, array-like of shape (n_features,) or dict of str to int, default=False
+    positive : bool, array-like of shape (n_features,), dict of str to int or Series, default=False
         Signs of the coefficients that are known: all positive, or 1, -1 and 0 (either) for each
-        feature, in their order or by name as in ``{"age": 1}``. The prior is cut off at 0. For two
-        classes only.
+        feature, in their order or by name as in ``{"age": 1}`` or a pandas Series. The prior is cut
+        off at 0. For two classes only.
     factorized : bool, default=False
         Whether the variances of the priors "adaptive-ridge" and "hierarchical-normal" are a
         mean-field factor of their own, in closed form, with ``inference="pmfvb"``; they are then
@@ -53,7 +53,8 @@ class BayesianLogisticRegression(GeneralizedLinearClassifier):
     warm_start : bool, default=False
         Whether `fit` goes on from the posterior of the previous call, on the same data: "mcmc"
         continues its chains, "fwss" keeps the particles and adds those missing to a larger
-        ``n_particles``, "laplace" starts anew, the other engines start from the particles.
+        ``n_particles``, "laplace" starts again, the other engines start from the particles. With
+        other data, weights or prior `fit` raises a ValueError.
     random_effects : list, dict or callable, default=None
         Columns of X that hold groups, text or numbers, by name or position, each with an effect of
         its own, drawn from one distribution: ``["county"]`` gives each county an intercept,

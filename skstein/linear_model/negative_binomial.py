@@ -30,9 +30,10 @@ class BayesianNegativeBinomialRegression(CountRegressor):
         Whether to divide the features by their standard deviations, and with an intercept to centre
         them and the linear predictor, before the priors apply. Otherwise they are taken as they
         are.
-    positive : bool, array-like of shape (n_features,) or dict of str to int, default=False
+    positive : bool, array-like of shape (n_features,), dict of str to int or Series, default=False
         Signs of the coefficients that are known: all positive, or 1, -1 and 0 (either) for each
-        feature, in their order or by name as in ``{"age": 1}``. The prior is cut off at 0.
+        feature, in their order or by name as in ``{"age": 1}`` or a pandas Series. The prior is cut
+        off at 0.
     factorized : bool, default=False
         Whether the variances of the priors "adaptive-ridge" and "hierarchical-normal" are a
         mean-field factor of their own, in closed form, with ``inference="pmfvb"``; they are then
@@ -52,7 +53,8 @@ class BayesianNegativeBinomialRegression(CountRegressor):
     warm_start : bool, default=False
         Whether `fit` goes on from the posterior of the previous call, on the same data: "mcmc"
         continues its chains, "fwss" keeps the particles and adds those missing to a larger
-        ``n_particles``, "laplace" starts anew, the other engines start from the particles.
+        ``n_particles``, "laplace" starts again, the other engines start from the particles. With
+        other data, weights or prior `fit` raises a ValueError.
     random_effects : list, dict or callable, default=None
         Columns of X that hold groups, text or numbers, by name or position, each with an effect of
         its own, drawn from one distribution: ``["county"]`` gives each county an intercept,
@@ -85,8 +87,7 @@ class BayesianNegativeBinomialRegression(CountRegressor):
     random_effects_ : dict of str to :class:`~sklearn.utils.Bunch`
         With ``random_effects``, for each of these: the ``groups``, and of their effects (rows) for
         each of the ``terms`` (columns) the posterior ``mean``, ``std`` and ``shrinkage`` (0: known,
-        1: nothing known), with an axis of classes between for more than two; ``sd`` and ``sd_std``
-        of the standard deviation of all groups' effects.
+        1: nothing known); ``sd`` and ``sd_std`` of the standard deviation of all groups' effects.
     inference_ : engine instance
         The engine that was run.
     n_iter_ : int

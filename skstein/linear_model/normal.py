@@ -50,9 +50,10 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
     standardize : bool, default=True
         Whether to divide features and outcome by their standard deviations, and with an intercept
         to centre them, before the priors apply. Otherwise they are taken as they are.
-    positive : bool, array-like of shape (n_features,) or dict of str to int, default=False
+    positive : bool, array-like of shape (n_features,), dict of str to int or Series, default=False
         Signs of the coefficients that are known: all positive, or 1, -1 and 0 (either) for each
-        feature, in their order or by name as in ``{"age": 1}``. The prior is cut off at 0.
+        feature, in their order or by name as in ``{"age": 1}`` or a pandas Series. The prior is cut
+        off at 0.
     factorized : bool, default=False
         Whether the variance of normal noise, and those of the priors "adaptive-ridge" and
         "hierarchical-normal", are mean-field factors of their own, in closed form, with
@@ -73,7 +74,8 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
     warm_start : bool, default=False
         Whether `fit` goes on from the posterior of the previous call, on the same data: "mcmc"
         continues its chains, "fwss" keeps the particles and adds those missing to a larger
-        ``n_particles``, "laplace" starts anew, the other engines start from the particles.
+        ``n_particles``, "laplace" starts again, the other engines start from the particles. With
+        other data, weights or prior `fit` raises a ValueError.
     random_effects : list, dict or callable, default=None
         Columns of X that hold groups, text or numbers, by name or position, each with an effect of
         its own, drawn from one distribution: ``["county"]`` gives each county an intercept,
@@ -151,7 +153,7 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
 
     _named_parameters = {**BayesianLinearModel._named_parameters, "noise": resolve_noise}
 
-    _noise = NormalNoise()  # that was fitted
+    _noise = NormalNoise()  # the noise of the last fit
 
     _: KW_ONLY
     noise: Any = "normal"

@@ -8,7 +8,9 @@ from .._tools.warnings import warn
 from .base import BayesianLinearModel, takes_more_rows
 from .predictions import LinearPredictions
 
-_MOST_OF_ONE = 0.1  # node or particle, of the variance between means
+# Largest share of one node or particle in the variance between means. Beyond it the standard
+# deviation of the outcome of a group that was not seen comes with a warning.
+_MOST_OF_ONE = 0.1
 
 
 class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, BayesianLinearModel):
@@ -16,7 +18,7 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
 
     A subclass says in ``_outcome`` what is observed (:mod:`skstein.outcomes`); fits, streams and
     predictions follow. :doc:`/extending` has an example. The parameters are those of
-    `BayesianLinearRegression`, without the prior of its noise.
+    `BayesianLinearRegression`, without ``noise``, ``noise_shape`` and ``noise_scale``.
     """
 
     @available_if(takes_more_rows)

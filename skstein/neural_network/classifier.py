@@ -33,19 +33,22 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     inference : str or engine instance, default="mcmc"
         What follows the training of the networks. "mcmc": a chain of stochastic gradient
         Hamiltonian Monte Carlo from each network, 800 steps, which on a few hundred rows draw the
-        posterior; "ksd-mcmc": thinned, if ``n_particles`` is less than draws. "pmfvb", "svgd" or
-        "fwss": particles that go on from the networks by these engines. "ensemble": nothing, in a
-        third of the time; it predicts about as well, but intervals of probabilities are far too
-        narrow, as of "svgd" and "fwss". Or an engine, which is cloned; an `Ensemble` takes the
-        place of the training that the parameters below describe. A name becomes an engine that does
-        as they say when a nested parameter is set, such as ``inference__max_iter``.
+        posterior; "ksd-mcmc": thinned if ``inference__n_particles`` (200) is less than the number
+        of draws, ten for each network. "pmfvb", "svgd" or "fwss": particles that go on from the
+        networks by these engines. "ensemble": nothing, in a third of the time; it predicts about as
+        well, but intervals of probabilities are far too narrow, as of "svgd" and "fwss". Or an
+        engine, which is cloned; an `Ensemble` takes the place of the training that the parameters
+        below describe. If you set a parameter of the engine, such as ``inference__n_draws`` of
+        "mcmc" or ``inference__max_iter`` of "svgd", the name becomes an engine with that parameter.
+        "ensemble" then becomes an `Ensemble` that takes the parameters below as they are at that
+        moment.
     subspace : "curve" or None, default=None
         "curve": of all networks, only those in a plane, through two trained networks and the middle
         of a curve of good networks between them. There ``inference`` may be "mcmc", "ksd-mcmc",
         "pmfvb", "svgd", "fwss", "stein-points", "pmd", "laplace" or an engine, with the defaults
         that these have elsewhere, on all rows and in float64; `partial_fit` is refused.
     n_networks : int, default=20
-        Networks that are trained.
+        Networks that are trained; two with a ``subspace``.
     prior : str or prior instance, default="normal"
         Prior of the weights times the root of their layer's number of inputs; names have scale 3.
     batch_size : int, "auto" or None, default="auto"
@@ -91,7 +94,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
     inference_ : engine instance
         The engine that was run last.
     n_iter_ : int
-        Epochs of training, and iterations of the engine.
+        Epochs of training plus iterations of the engine that follows.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -59,11 +59,13 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         What follows the training of the networks. "ensemble": nothing; variances of normal noise
         are then those of rows that a network was not trained on, while other noise is that of the
         training, which is too small. "mcmc": a chain of stochastic gradient Hamiltonian Monte Carlo
-        from each network; "ksd-mcmc": thinned, if ``n_particles`` is less than draws. "pmfvb",
-        "svgd" or "fwss": particles that go on from the networks by these engines. Or an engine,
-        which is cloned; an `Ensemble` takes the place of the training that the parameters below
-        describe. A name becomes an engine that does as they say when a nested parameter is set,
-        such as ``inference__max_iter``.
+        from each network; "ksd-mcmc": thinned if ``inference__n_particles`` (200) is less than the
+        number of draws, ten for each network. "pmfvb", "svgd" or "fwss": particles that go on from
+        the networks by these engines. Or an engine, which is cloned; an `Ensemble` takes the place
+        of the training that the parameters below describe. If you set a parameter of the engine,
+        such as ``inference__n_draws`` of "mcmc" or ``inference__max_iter`` of "svgd", the name
+        becomes an engine with that parameter. "ensemble" then becomes an `Ensemble` that takes the
+        parameters below as they are at that moment.
     subspace : "curve" or None, default=None
         "curve": of all networks, only those in a plane, through two trained networks and the middle
         of a curve of good networks between them. There ``inference`` may be "mcmc", "ksd-mcmc",
@@ -71,7 +73,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         that these have elsewhere, on all rows and in float64; the noise is normal, and stays what
         it is on rows that the two were not trained on. `partial_fit` is refused.
     n_networks : int, default=10
-        Networks that are trained.
+        Networks that are trained; two with a ``subspace``.
     prior : str or prior instance, default="hierarchical-normal"
         Prior of the weights times the root of their layer's number of inputs; names have scale 3.
         By default all weights of a layer share an unknown precision, bounded from below: the lowest
@@ -149,7 +151,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     inference_ : engine instance
         The engine that was run last.
     n_iter_ : int
-        Epochs of training, and iterations of the engine.
+        Epochs of training plus iterations of the engine that follows.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -199,7 +201,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         "null_space": [Interval(Real, 0, 100, closed="both")],
     }
 
-    _noise = NormalNoise()  # that was fitted
+    _noise = NormalNoise()  # the noise of the last fit
     _scaling = _Scaling()
     _tangents = None
     _of_networks_alone = {"_tangents": None, "null_space_": 0.0}
