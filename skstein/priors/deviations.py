@@ -133,7 +133,7 @@ class HalfStudentT(DeviationPrior, NoisePrior):
     to that of the residuals, and without it the noise of few rows falls to 0.
 
     The density of the variance v is multiplied by ``exp(-floor scale**2 / v)``: rows without any
-    noise would otherwise have no posterior. Noise of a hundredth of ``scale`` is not affected.
+    noise would otherwise have no posterior. Noise of a thousandth of ``scale`` is not affected.
     Random effects need no such factor.
 
     Parameters
@@ -142,7 +142,7 @@ class HalfStudentT(DeviationPrior, NoisePrior):
         Degrees of freedom.
     scale : float, default=1.0
         Scale, in units of the (standardised) outcome.
-    floor : float, default=1e-5
+    floor : float, default=1e-8
         A variance that rounding alone may leave, relative to ``scale**2``. Student t noise has
         1e-10: gross outliers are part of the outcome's scale, and noise is small against it.
 
@@ -162,7 +162,7 @@ class HalfStudentT(DeviationPrior, NoisePrior):
 
     _parameter_constraints = {"df": EXTREME, "scale": EXTREME, "floor": EXTREME}
 
-    def __init__(self, df=3.0, scale=1.0, floor=1e-5):
+    def __init__(self, df=3.0, scale=1.0, floor=1e-8):
         self.df = df
         self.scale = scale
         self.floor = floor

@@ -17,7 +17,7 @@ from ...protocols import Observed
 from ..base import Target, as_names, check_distinct
 from .design import Aligned, make_design
 
-_SEARCHED_UP_TO = 10_000  # rows with which a search for other modes costs little
+SEARCHED_UP_TO = 10_000  # rows with which a search for other modes costs little
 
 
 class SummedTarget(Target):
@@ -248,7 +248,7 @@ class RegressionTarget(Aligned, SummedTarget):
     def modes_unknown(self):
         # Of nearly equal columns a prior with heavy tails lets one or the other have the effect.
         priors = {self.prior.precisions, self.intercept_prior.precisions}
-        return not priors.isdisjoint(("each", "shared")) and self.n_rows <= _SEARCHED_UP_TO
+        return not priors.isdisjoint(("each", "shared")) and self.n_rows <= SEARCHED_UP_TO
 
     def conditional(self, second_moment):
         """The same regression with normal priors that stand for its own; see `Prior.conditional`.

@@ -14,6 +14,7 @@ once the effects of the largest one are integrated out.
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,13 @@ from ..newton import DIAGONAL_ABOVE, LaplaceApproximation, gaussian_surrogate, l
 from ..subspace import SliceTarget
 from ..transformed import Transformed
 from .effects_map import EffectBlock, EffectsMap, solve_lower
-from .glm import RegressionTarget, SummedTarget
+from .glm import SEARCHED_UP_TO, RegressionTarget, SummedTarget
 from .grouped_design import GroupedDesign, GroupedGram, Grouping
 from .linear import LinearTarget
 
 _MOST_EXPANSIONS = 30
 _TOLERANCE = 1e-3  # of the score of the effects at the mode, in standard deviations
+_WIDE = math.log(100.0)  # of standard deviations, to begin where effects are free
 
 
 class MixedTarget(SummedTarget):
@@ -211,9 +213,23 @@ class MixedTarget(SummedTarget):
         laplace : LaplaceApproximation
             In the coordinates before that map.
         """
-        theta = np.zeros(self.dim)
+        theta, sds = np.zeros(self.dim), np.concatenate(self._sds)
         theta[: self._n_coords] = gaussian_surrogate(self.regression)[1].mode
-        theta[np.concatenate(self._sds)] = self.prior.from_normal(0.0)[0]
+        theta[sds] = self.prior.from_normal(0.0)[0]
+        log_mass, bijection, laplace = self._expanded(theta)
+        if self.n_rows <= SEARCHED_UP_TO:
+            # Without an intercept the noise may take what effects should: both may be a mode.
+            theta[sds] = _WIDE
+            with suppress(FloatingPointError, np.linalg.LinAlgError):
+                other_mass, *other = self._expanded(theta)
+                if other[1].converged and other_mass > log_mass:
+                    bijection, laplace = other
+        if self._noise is not None and self.regression._gram is not None:
+            self._recentre(bijection.forward(laplace.mode[None])[0][self._order[:-1]])
+        return bijection, laplace
+
+    def _expanded(self, theta):
+        """Log mass, map and Gaussian at the mode that a search from ``theta`` (dim,) finds."""
         inner = int(self._effects[-1][0, 0])
         n_iter = 0
         for _ in range(_MOST_EXPANSIONS):
@@ -227,8 +243,7 @@ class MixedTarget(SummedTarget):
             settled = np.abs(score[inner:]).max() < _TOLERANCE
             if settled:
                 break
-        if self._noise is not None and self.regression._gram is not None:
-            self._recentre(theta[self._order[:-1]])
+        log_mass = working.log_density(mode[None]) + found.bijection.log_det(np.zeros((1, inner)))
         # The Gaussian, with standard normal coordinates behind its own, independent.
         hessian, n_behind = found.hessian, self.dim - inner
         if hessian.ndim == 1:
@@ -238,7 +253,8 @@ class MixedTarget(SummedTarget):
             hessian = scipy.sparse.block_diag([hessian, one], format="csr")
             hessian = hessian.toarray() if self.dim <= DIAGONAL_ABOVE else hessian
         within, converged = Within(found.bijection, slice(0, inner)), found.converged and settled
-        return bijection, LaplaceApproximation(mode, hessian, within, n_iter, converged)
+        laplace = LaplaceApproximation(mode, hessian, within, n_iter, converged)
+        return log_mass[0], bijection, laplace
 
     def _map_about(self, theta):
         """The map whose effects have their conditional mean and precision at ``theta`` (dim,)."""
