@@ -61,6 +61,8 @@ class LeaveOneOut:
         Shape of the tail of its importance ratios.
     bad_k : float
         Share of the rows whose Pareto shape is above the threshold.
+    discrete : bool
+        Whether scores are of probabilities, as of counts and classes, and not of densities.
     """
 
     elpd: float
@@ -71,6 +73,7 @@ class LeaveOneOut:
     pointwise: np.ndarray = field(repr=False)
     pareto_k: np.ndarray = field(repr=False)
     bad_k: float
+    discrete: bool
 
 
 def loo(estimator, X, y, sample_weight=None, offset=None):
@@ -150,7 +153,7 @@ def loo(estimator, X, y, sample_weight=None, offset=None):
             "of rows that the fit has not seen, use log_predictive.",
             UserWarning,
         )
-    if inner._narrow:
+    if getattr(inner, "_narrow", False):
         raise TypeError(
             "loo needs draws of all weights from their posterior; these networks are where the "
             "training on all rows has left them: use cross_val_score."
@@ -192,6 +195,7 @@ def loo(estimator, X, y, sample_weight=None, offset=None):
         pointwise=pointwise,
         pareto_k=k,
         bad_k=float(np.average(~(k <= threshold), weights=counts)),
+        discrete=prediction.outcome.is_discrete(heads),
     )
     if result.bad_k:
         other = "use cross_val_score" if networks else 'fit with inference="pmfvb"'
@@ -232,7 +236,8 @@ def compare(estimators, X, y, sample_weight=None, offset=None):
     Raises
     ------
     ValueError
-        If there are no estimators, or as in `loo`.
+        If there are no estimators, if some have probabilities of y, as of counts, and others
+        densities, or as in `loo`.
     TypeError
         As in `loo`.
 
@@ -262,6 +267,12 @@ def compare(estimators, X, y, sample_weight=None, offset=None):
     if not isinstance(estimators, Mapping) or not estimators:
         raise ValueError("compare needs a dict of estimators by name, such as {'a': reg}.")
     results = {name: loo(model, X, y, sample_weight, offset) for name, model in estimators.items()}
+    if len({result.discrete for result in results.values()}) > 1:
+        discrete = ", ".join(name for name, result in results.items() if result.discrete)
+        raise ValueError(
+            f"{discrete} give probabilities of y, and the others densities, which are in a unit of "
+            "their own: compare models of one kind."
+        )
     names = sorted(results, key=lambda name: -results[name].elpd)
     found = [results[name] for name in names]
     scores = np.column_stack([result.pointwise for result in found])

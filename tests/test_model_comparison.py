@@ -14,6 +14,7 @@ from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianMLPRegressor,
+    BayesianPoissonRegression,
     BayesianProbitRegression,
     ParticlePosterior,
     SparseGPRegressor,
@@ -260,6 +261,17 @@ def test_rows_that_are_not_those_of_the_fit_are_warned_of(rng):
     for half in (slice(30), slice(30, None)):
         stream.partial_fit(X[half], classes[half], classes=[0, 1])
     loo(stream, X, classes)
+
+
+def test_a_probability_is_not_compared_with_a_density(rng):
+    X = rng.normal(size=(60, 1))
+    y = rng.poisson(np.exp(0.5 * X[:, 0]))
+    models = {
+        "counts": BayesianPoissonRegression("pmfvb", random_state=0).fit(X, y),
+        "numbers": BayesianLinearRegression("pmfvb", random_state=0).fit(X, y),
+    }
+    with pytest.raises(ValueError, match="counts give probabilities of y, and the others densit"):
+        compare(models, X, y)
 
 
 def test_what_is_refused(regression):

@@ -368,12 +368,21 @@ def test_layers_without_units_are_refused(Estimator, hidden):
         network(Estimator).set_params(hidden_layer_sizes=hidden).fit(X, y)
 
 
-@pytest.mark.parametrize("Estimator", ESTIMATORS)
-def test_fewer_rows_than_the_batch_are_refused(Estimator):
-    X, y = data(Estimator)
-    for params in ({"batch_size": 100}, {"inference": Ensemble(3, batch_size=100)}):
-        with pytest.raises(ValueError, match="batch_size=100 is more than the 60 rows"):
-            network(Estimator, "svgd").set_params(**params).fit(X, y)
+def test_a_batch_of_more_rows_than_there_are_is_one_of_all():
+    X, y = data(BayesianMLPRegressor)
+    many, all_rows = (
+        network(BayesianMLPRegressor, "ensemble", batch_size=n).fit(X, y) for n in (100, len(y))
+    )
+    assert_array_equal(many.posterior_.particles, all_rows.posterior_.particles)
+
+
+def test_parameters_that_an_ensemble_ignores_are_named():
+    X, y = data(BayesianMLPRegressor)
+    model = network(BayesianMLPRegressor, "ensemble", max_iter=2)
+    model.set_params(inference__out_of_bag=False).fit(X, y)
+    with pytest.warns(UserWarning, match=r"set inference__max_iter, inference__tol\."):
+        model.set_params(max_iter=3, tol=0.01).fit(X, y)
+    assert model.n_iter_ == 2
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)

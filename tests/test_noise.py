@@ -515,6 +515,32 @@ def test_networks_are_not_moved_by_outliers():
     assert errors[1] < 0.5 < errors[0] or errors[1] < 0.5 * errors[0]
 
 
+@pytest.mark.parametrize("engine", ["svgd", later("mcmc"), later("pmfvb"), later("fwss")])
+@pytest.mark.parametrize("size", [1e3, 1e4])
+def test_gross_outliers_do_not_hold_up_the_noise(engine, size, rng):
+    X = rng.normal(size=(100, 1))
+    y = X[:, 0] + 0.1 * rng.normal(size=100)
+    y[:3] = size
+    widths = [
+        BayesianLinearRegression(engine, noise="student-t", random_state=0, standardize=scaled)
+        .fit(X, y)
+        .posterior_.std()[1]
+        for scaled in (True, False)
+    ]
+    assert_allclose(*widths, rtol=0.15)
+
+
+@pytest.mark.parametrize("n, noise", [(20, 1e-3), (100, 1e-4)])
+def test_intervals_of_precise_outcomes_are_those_of_student(n, noise, rng):
+    X = rng.normal(size=(n, 1))
+    y = X[:, 0] + noise * rng.normal(size=n)
+    interval = BayesianLinearRegression(random_state=0).fit(X, y).predict_interval([[0.0]])
+    columns = np.column_stack([np.ones(n), X])
+    _, (rss,), *_ = np.linalg.lstsq(columns, y)
+    own = np.sqrt(rss / (n - 2) * (1.0 + np.linalg.inv(columns.T @ columns)[0, 0]))
+    assert_allclose(np.diff(interval)[0, 0] / 2, stats.t.ppf(0.95, n - 2) * own, rtol=0.06)
+
+
 @pytest.mark.parametrize("level, share", [(2.5, 0.90), (5.0, 0.20)])
 @pytest.mark.parametrize(
     "engine",

@@ -442,6 +442,9 @@ def test_streams(rng):
         with pytest.raises(ValueError, match="of the whole stream"):
             model.set_params(**params).partial_fit(X, y)
         model.set_params(**{name: before[name] for name in params})
+    known = BayesianOrdinalRegression(engine, categories=GRADES, random_state=0)
+    known.partial_fit(X[:200], y[:200]).partial_fit(X[200:400], y[200:400])
+    assert known.classes_.tolist() == sorted(GRADES)
     with pytest.raises(ValueError, match="are not those of categories"):
         BayesianOrdinalRegression(engine, categories=GRADES).partial_fit(
             X, y, classes=["low", "mid"]

@@ -38,6 +38,7 @@ from skstein.targets import (
 )
 from skstein.targets.bijections import Chain
 from skstein.targets.newton import hessian_of
+from small import later
 
 JOINT = MultivariateNormal(np.zeros(3), np.eye(3))
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -527,6 +528,20 @@ def test_display_sorts_groups(fitted):
     assert PosteriorIntervalDisplay.from_estimator(fitted).names == ["x"]
     with pytest.raises(ValueError, match="grouping='town' is not one of"):
         PosteriorIntervalDisplay.from_estimator(fitted, grouping="town")
+
+
+@pytest.mark.parametrize("engine", ["pmfvb", later("mcmc"), later("svgd")])
+def test_groups_hold_the_level_where_there_is_no_intercept(engine, rng):
+    """A search from effects of 0 ends where the noise is as large as the level: 200 nats lower."""
+    group = np.arange(100) % 10
+    y = 100.0 + rng.normal(size=10)[group] + rng.normal(size=100)
+    X = pd.DataFrame({"x": rng.normal(size=100), "group": group.astype(str)})
+    model = BayesianLinearRegression(
+        engine, random_effects=["group"], fit_intercept=False, random_state=0
+    ).fit(X, y)
+    within = np.std(y - np.array([y[group == j].mean() for j in range(10)])[group], ddof=11)
+    assert 0.8 < np.sqrt(model.noise_variance_) / within < 1.25
+    assert_allclose(model.predict(X).mean(), y.mean(), atol=0.5)
 
 
 def test_a_model_of_groups_alone(sites):

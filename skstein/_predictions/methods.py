@@ -63,12 +63,10 @@ class PredictsOutcomes:
     _n_outputs = 1  # numbers that one particle predicts for one row
     _rows_independent = True  # given a particle, so that their likelihood is a product
 
-    # Of the fit: rows with a weight, if they are counted; weights of samples, and of classes;
-    # whether particles are closer together than the posterior.
+    # Of the fit: rows with a weight, if they are counted; weights of samples, and of classes.
     _n_rows: int | None = None
     _weighted = False
     _class_weight: Any = None
-    _narrow: Any = False
 
     def log_predictive(self, X, y):
         """Logarithm of the density, or probability, of each observed outcome.

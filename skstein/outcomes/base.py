@@ -113,6 +113,10 @@ class Outcome:
         """Heads, the same for all rows, that suit ``y``: where the search for a mode starts."""
         return np.zeros(self.n_predictors + len(self.extra))
 
+    def is_discrete(self, eta):
+        """Whether outcomes have probabilities, and not densities."""
+        return self.has_classes
+
     def log_density(self, eta, y):
         """Log density, or log probability, of each outcome: the heads' common shape."""
         raise NotImplementedError(f"{type(self).__name__} does not define log_density().")

@@ -49,12 +49,12 @@ class NumericOutcome(Outcome):
         """Probability of an outcome of ``y`` (n,) at most, shape (n,)."""
         return self.cdf_by_particle(eta, y) @ weights
 
-    def _is_discrete(self, eta):
+    def is_discrete(self, eta):
         return isinstance(self.distribution(eta).dist, rv_discrete)
 
     def quantiles(self, eta, weights, q):
         """Quantiles of the mixture, of shape (n, n_quantiles); whole numbers for counts."""
-        discrete = self._is_discrete(eta)
+        discrete = self.is_discrete(eta)
         cdf = _of_some(self.cdf_by_particle, eta)
         ppf = _of_some(self.quantiles_by_particle, eta)
         log_pdf = _of_some(self.log_density_by_particle, eta)
@@ -64,7 +64,7 @@ class NumericOutcome(Outcome):
     def crps(self, eta, weights, y):
         """Continuous ranked probability score at each outcome (n,), by quadrature of the cdf."""
         cdf, ppf = partial(self.cdf, eta, weights), _of_some(self.quantiles_by_particle, eta)
-        return mixture_crps(cdf, ppf, weights, y, discrete=self._is_discrete(eta))
+        return mixture_crps(cdf, ppf, weights, y, discrete=self.is_discrete(eta))
 
     def sample(self, eta, rng):
         """A draw of the outcome under each particle, of shape (n, m)."""

@@ -16,7 +16,13 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from densities import rare_categories, student_t
-from skstein import BayesianLogisticRegression, BayesianProbitRegression, LogDensity, infer
+from skstein import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianProbitRegression,
+    LogDensity,
+    infer,
+)
 from skstein.diagnostics import ess, split_rhat
 from skstein.inference import ENGINES, LaplaceDraws
 from skstein.inference._run.stein_identities import MAX_OWN_MISFIT
@@ -273,6 +279,19 @@ def test_a_few_per_cent_far_out_are_found_or_reported(engine, seed):
         posterior = infer(two_modes(1, 0.0, 0.05, 8.0), engine, random_state=seed)
     found = posterior.std()[0] > 0.6 * np.sqrt(0.95 + 0.05 * 64.0)
     assert found or any("another spread" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.parametrize("engine", ["mcmc", "svgd"])
+def test_a_heavy_prior_of_the_intercept_that_rows_contradict_is_reported(engine, seed):
+    """A quarter of the mass is at 4, where the prior is; the rows are at 0."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(6, 1)), rng.normal(size=6)
+    prior = StudentT(df=1.0, scale=0.003, loc=4.0)
+    model = BayesianLinearRegression(
+        engine, intercept_prior=prior, prior=Normal(1e-3), standardize=False, random_state=seed
+    )
+    with pytest.warns(ConvergenceWarning, match="another mode|another spread"):
+        model.fit(X, y)
 
 
 def test_modes_where_particles_are_are_no_reason_to_warn(seed):

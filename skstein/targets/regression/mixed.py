@@ -64,6 +64,7 @@ class MixedTarget(SummedTarget):
     # A standard deviation that may be 0 leans, and particles at the start do not see how far.
     judged_by_chains = True
     regression: Any
+    n_rows: int
 
     def __init__(self, regression: RegressionTarget, groupings: Sequence[Grouping], prior=None):
         self.regression, self.n_rows = regression, regression.n_rows
