@@ -507,7 +507,7 @@ def test_a_half_student_t_leaves_some_noise():
     prior = HalfStudentT(scale=2.0)
     grid = np.linspace(-40.0, 0.0, 40_001)[:, None]
     exact_fit = prior.log_density(grid) - 10.0 * grid[:, 0]
-    assert_allclose(grid[np.argmax(exact_fit), 0], np.log(4e-5 / 9.5), atol=0.01)
+    assert_allclose(grid[np.argmax(exact_fit), 0], np.log(4e-8 / 9.5), atol=0.01)
 
 
 class Cauchy(Prior):

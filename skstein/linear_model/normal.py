@@ -40,7 +40,7 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         is a linear predictor too), or one of :mod:`skstein.noise`. Its standard deviation (of a
         Student t the scale; of heteroscedastic noise that of a row of average features) has a half
         Student t prior of 3 degrees of freedom and scale 1, in units of the (standardised) outcome,
-        which is weak at every signal-to-noise ratio.
+        which is weak at every signal-to-noise ratio, down to noise of a ten-thousandth of y.
     noise_shape, noise_scale : float, default=None
         Of normal noise alone: numbers are the shape and scale of an inverse gamma prior of its
         variance (1 for the one that is not given), which expects noise of the order of the outcome
