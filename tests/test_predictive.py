@@ -607,7 +607,10 @@ def test_only_samples_draw_random_numbers(regression):
 )
 def test_nothing_of_ours_inside_names_what_was_found(wrap, found, binary):
     _, X, y = binary
-    with pytest.raises(TypeError, match=rf"inside BaseSearchCV, .*Pipeline.*found {found}\."):
+    with pytest.raises(
+        TypeError,
+        match=rf"inside FixedThresholdClassifier, .*GridSearchCV, Pipeline.*found {found}\.",
+    ):
         predictive(wrap(LogisticRegression()).fit(X, y), X)
 
 

@@ -155,9 +155,9 @@ class HalfStudentT(DeviationPrior, NoisePrior):
     >>> import numpy as np
     >>> from skstein.priors import HalfStudentT
     >>> HalfStudentT().score(np.log([[1e-3], [1.0], [1e4]])).round(2)
-    array([[ 0.51],
-           [ 0.  ],
-           [-1.5 ]])
+    array([[ 0.5],
+           [ 0. ],
+           [-1.5]])
     """
 
     _parameter_constraints = {"df": EXTREME, "scale": EXTREME, "floor": EXTREME}

@@ -55,9 +55,9 @@ class LogScale(Prior):
     >>> from skstein.priors.noise import LogScale
     >>> from skstein.priors import HalfStudentT
     >>> LogScale(HalfStudentT()).score(np.log([[1e-2], [1.0], [1e2]])).round(2)
-    array([[ 1.2],
-           [ 0. ],
-           [-3. ]])
+    array([[ 1.],
+           [ 0.],
+           [-3.]])
     """
 
     def __init__(self, noise_prior):

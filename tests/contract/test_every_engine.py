@@ -28,7 +28,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 PROBLEMS = ["regression", "binary", "multiclass"]
 ORDINAL = "ordinal"
-NETWORK_ENGINES = small.NETWORK_ENGINES | {"ensemble": Ensemble(3, max_iter=30, batch_size=None)}
+NETWORK_ENGINES = small.NETWORK_ENGINES | {
+    "ensemble": Ensemble(3, max_iter=30, batch_size=None, learning_rate=0.05)
+}
 CASES = [
     *small.crossed([*PROBLEMS, ORDINAL], ENGINES),
     *small.crossed([f"{problem} by networks" for problem in PROBLEMS], NETWORK_ENGINES),

@@ -255,6 +255,7 @@ def test_a_sampler_of_ones_own_moves_networks(Estimator, sampler, batch_size):
 # What is left to the user.
 
 
+@pytest.mark.filterwarnings("ignore:.*inference is an Ensemble:UserWarning")
 @pytest.mark.parametrize("engine", [Shaken(), chains(SGHMC(thinning=2)), Ensemble(3)])
 def test_the_engine_that_is_shown_is_the_one_that_ran(engine, monkeypatch):
     ran = []
