@@ -15,7 +15,7 @@ def attach(package):
     """The ``__getattr__``, ``__dir__`` and ``__all__`` of a package with a stub.
 
     The stub has ``from .home import name as name`` for a name, and ``from . import home as home``
-    for a module, which is not in ``__all__``; nor is a name that begins with an underscore.
+    for a module, which is not in ``__all__``.
     """
     namespace = vars(sys.modules[package])
     stub = Path(namespace["__file__"]).with_suffix(".pyi").read_text(encoding="utf-8")
@@ -38,8 +38,7 @@ def attach(package):
     def __dir__():
         return sorted({*namespace, *homes})
 
-    public = [name for name, (_, home) in homes.items() if home and not name.startswith("_")]
-    return __getattr__, __dir__, sorted(public)
+    return __getattr__, __dir__, sorted(name for name, (_, home) in homes.items() if home)
 
 
 class Registry(Mapping):

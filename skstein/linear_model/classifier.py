@@ -28,6 +28,11 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
     _: KW_ONLY
     class_weight: Any = None
 
+    @property
+    def _classes_known(self):
+        """The classes of a stream, if a parameter names them before the first rows."""
+        return None
+
     @available_if(takes_more_rows)
     @validated
     def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None):
@@ -88,7 +93,7 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
             )
         before = self.classes_ if hasattr(self, "posterior_") else None
         if classes is None and before is None:
-            classes = getattr(self, "categories", None)
+            classes = self._classes_known
         return self._fit(X, y, sample_weight, True, stream_classes(classes, before), offset)
 
     def _checked(self, y):

@@ -175,6 +175,10 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
         tags.classifier_tags.poor_score = True  # where classes have no order, as in its checks
         return tags
 
+    @property
+    def _classes_known(self):
+        return self.categories
+
     def _note_order(self, y, further):
         given = declared_order(self.categories, y)
         other = given is not None and further and not np.array_equal(given, self.categories_)
