@@ -20,7 +20,7 @@ from .metrics._average import normalized
 from .priors import MultivariateNormal
 from .protocols import Array, Bijection
 from .targets.base import as_names
-from .targets.bijections import Chain
+from .targets.bijections import Composition
 
 # The comment beside draws of a posterior without chains.
 _NO_CHAIN = (
@@ -467,7 +467,7 @@ class ParticlePosterior:
             names=names,
             log_densities=log_densities,
             scores=scores,
-            whitening=None if self.whitening is None else Chain(bijection, self.whitening),
+            whitening=None if self.whitening is None else Composition(bijection, self.whitening),
             _fingerprint=self._fingerprint and self._fingerprint.pushed(bijection),
         )
 

@@ -15,7 +15,7 @@ from skstein.outcomes import Bernoulli, NegativeBinomial, Probit
 from skstein.priors import Normal, StudentT
 from skstein.targets import (
     Affine,
-    Chain,
+    Composition,
     ControlVariate,
     HyperbolicMap,
     LinearTarget,
@@ -70,7 +70,7 @@ def general_affine(rng):
 
 
 def chain(rng):
-    return Chain(general_affine(rng), Chain(hyperbolic(rng), affine(rng)))
+    return Composition(general_affine(rng), Composition(hyperbolic(rng), affine(rng)))
 
 
 def funnel(rng):
@@ -508,7 +508,7 @@ def test_a_map_in_the_design_changes_nothing(outcome, prior, bent, rng):
     if bent:
         one = np.ones(1)
         bend = HyperbolicMap(np.array([1]), one, one, 0.9 * one, one, one)
-        bijection = Chain(bijection, Chain(bend, Affine(place, shape)))
+        bijection = Composition(bijection, Composition(bend, Affine(place, shape)))
     plain, folded = Transformed(target, bijection), transformed_target(target, bijection)
     assert isinstance(folded, TransformedRegression)
     z = 0.3 * rng.normal(size=(7, target.dim))

@@ -36,7 +36,7 @@ from skstein.targets import (
     SoftmaxTarget,
     Transformed,
 )
-from skstein.targets.bijections import Chain
+from skstein.targets.bijections import Composition
 from skstein.targets.newton import hessian_of
 from small import later
 
@@ -108,7 +108,7 @@ def test_target_and_coordinates(outcome, layout, rng):
     back = bijection.push_score(z, bijection.pull_score(z, score))
     assert_allclose(back, score, rtol=1e-6, atol=1e-6)
 
-    white = Transformed(target, Chain(bijection, laplace.bijection))
+    white = Transformed(target, Composition(bijection, laplace.bijection))
     hessian = hessian_of(white, np.zeros(target.dim))
     assert_allclose(hessian, np.eye(target.dim), atol=0.05)
 

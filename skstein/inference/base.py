@@ -58,7 +58,7 @@ class Engine(BaseEstimator):
         the coordinates.
     near_start : bool
         Whether its particles stay near that Gaussian, or trained networks near where they ended.
-    chains : bool
+    runs_chains : bool
         Whether it runs long chains, whose own R-hat says more than that of short ones.
     batch_size : int or None
         Rows in a minibatch; None for all.
@@ -100,7 +100,7 @@ class Engine(BaseEstimator):
     curved: bool = False
     calibrated: bool = False
     near_start: bool = False
-    chains: bool = False
+    runs_chains: bool = False
     batch_size: int | str | None = None
     subsampling: Any = "control-variate"
     control_variate: int = 1

@@ -132,7 +132,7 @@ class MCMC(SubsamplingEngine):
     min_ess: int = 400
 
     continues = True
-    curved = chains = True
+    curved = runs_chains = True
     of_networks = "n_chains"
     # Nothing rejects a step that a minibatch without the few rows of a wall has led into it.
     lost_beside_walls = True

@@ -250,7 +250,7 @@ class BayesianLinearModel(BayesianEstimator):
                     'its own: use another prior, such as "hierarchical-normal", or another noise.'
                 )
             target = targets.HorseshoeTarget(target, prior)
-            to_original = targets.Chain(self._reporting(scaling, target.dim), target.map)
+            to_original = targets.Composition(self._reporting(scaling, target.dim), target.map)
         else:
             to_original = self._reporting(scaling, target.dim)
         if isinstance(prior, priors.MultivariateNormal):
@@ -261,7 +261,7 @@ class BayesianLinearModel(BayesianEstimator):
                 scaling.half_scale = half_scale(target)
             bijection = targets.HalfLineMap(signs, scaling.half_scale)
             target = targets.OneSignedTarget(target, bijection)
-            to_original = targets.Chain(to_original, bijection)
+            to_original = targets.Composition(to_original, bijection)
         return target, to_original
 
     def _check_offset(self, used):

@@ -65,7 +65,7 @@ class _Scaling:
         if outcome.reported is None:
             return affine
         within = targets.Within(outcome.reported, slice(first, first + n_extra))
-        return targets.Chain(within, affine)
+        return targets.Composition(within, affine)
 
     def _row_to_original(self, p, factor, shift):
         """The map of one row (intercept, coefficients) to original units: offset, matrix, inverse.

@@ -2,7 +2,7 @@ from ..priors.deviations import LogInverseGamma as LogInverseGamma
 from .base import Target as Target
 from .base import supports as supports
 from .bijections import Affine as Affine
-from .bijections import Chain as Chain
+from .bijections import Composition as Composition
 from .bijections import HyperbolicMap as HyperbolicMap
 from .bijections import Within as Within
 from .control_variate import ControlVariate as ControlVariate

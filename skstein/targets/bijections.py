@@ -131,7 +131,7 @@ class Placed:
         return self.at(z)[2](score)
 
 
-class Chain(Placed):
+class Composition(Placed):
     """Two bijections one after the other: ``forward(z) = outer.forward(inner.forward(z))``.
 
     Parameters

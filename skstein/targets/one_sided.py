@@ -13,7 +13,7 @@ from scipy.interpolate import CubicSpline
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.stats import norm
 
-from .bijections import Affine, Chain, HyperbolicMap
+from .bijections import Affine, Composition, HyperbolicMap
 from .newton import gaussian_bijection, laplace_approximation
 from .transformed import Transformed
 
@@ -219,6 +219,6 @@ def one_sided_bijection(target, laplace, selected, surrogate, turned):
     centre = np.zeros(target.dim)
     centre[selected] = mode[selected]
     affine = Affine(mode - matrix @ centre, matrix, np.linalg.inv(matrix))
-    straight = Transformed(surrogate, Chain(affine, bend))
+    straight = Transformed(surrogate, Composition(affine, bend))
     redone = laplace_approximation(straight, np.zeros(target.dim))
-    return Chain(affine, Chain(bend, redone.bijection))
+    return Composition(affine, Composition(bend, redone.bijection))

@@ -182,7 +182,7 @@ def approximate(target, engine, rng, map, progress, init=None):
         posterior = engine.run(working, rng, init=init, map=map, callback=callback)
         if pilot is not None and engine.calibrated:
             posterior = pilot.calibrated(posterior, working)
-        elif pilot is not None and not engine.chains:
+        elif pilot is not None and not engine.runs_chains:
             pilot.compare(posterior, working)
         # On rows, an engine that finds its own coordinates knows what it can afford.
         if engine.gaussian or target.n_rows is None:

@@ -140,7 +140,7 @@ def judge(posterior, target, engine, frame, start, pilot, near):
         shift = pilot.density_shift
         numbers |= {"pilot_rhat": pilot.rhat, "density_shift": shift, "pilot_misfit": pilot.misfit}
         where = f"the density is {'higher' if shift > 0 else 'lower'} than chains find it"
-        disagree = not (mixed or engine.chains)
+        disagree = not (mixed or engine.runs_chains)
         most_misfit = MAX_MISFIT if engine.calibrated else MAX_OWN_MISFIT
         findings += [
             (abs(shift) > MAX_DENSITY_SHIFT, f"the particles lie where {where}"),

@@ -24,7 +24,7 @@ from ..._statistics.quantiles import quantile_misfit
 from ...diagnostics import ess, split_rhat
 from ...samplers import HMC
 from ...targets import Transformed
-from ...targets.bijections import Chain, FunnelMap
+from ...targets.bijections import Composition, FunnelMap
 from ...targets.transformed import of_model
 from ...thinning.moments import recalibrated
 from ..base import within_support
@@ -151,7 +151,7 @@ def follow_tails(target, frame, calibrated):
         gain = np.mean(0.5 * np.sum(there**2 - z**2, axis=1) - funnel.log_det(z))
         if layer and gain < _LEAST_GAIN:
             break
-        bijection, there = Chain(bijection, funnel), z
+        bijection, there = Composition(bijection, funnel), z
     return replace(frame, bijection=bijection), replace(pilot, draws=there)
 
 

@@ -13,7 +13,7 @@ from scipy.linalg import LinAlgError
 from ..._tools.warnings import warn
 from ...protocols import Bijection
 from ...targets import Transformed, line_shifts, supports
-from ...targets.bijections import Chain
+from ...targets.bijections import Composition
 from ...targets.newton import DIFFERENCES_UP_TO, gaussian_surrogate
 from ...targets.one_sided import SHIFT, one_sided_bijection
 from .modes import Modes
@@ -83,7 +83,7 @@ def find_frame(target, leaning=True):
         )
     gaussian, mode = laplace.bijection, laplace.mode
     if outer is not None:
-        gaussian, mode = Chain(outer, gaussian), outer.forward(mode[None])[0]
+        gaussian, mode = Composition(outer, gaussian), outer.forward(mode[None])[0]
     plain = Frame(gaussian, gaussian, mode, np.array([], dtype=int), modes)
     rounding = np.spacing(np.abs(target.log_density(mode[None])[0]))
     if not rounding < MAX_ROUNDING:
@@ -130,5 +130,5 @@ def _straightened(plain, target, outer, inner, laplace, surrogate, leaning):
     # Walls in coordinates that are curved already are no planes to turn along.
     turned = at_mode and outer is None
     bijection = one_sided_bijection(scanned, laplace, bent, surrogate, turned)
-    bijection = bijection if outer is None else Chain(outer, bijection)
+    bijection = bijection if outer is None else Composition(outer, bijection)
     return replace(plain, bijection=bijection, one_sided=one_sided)
