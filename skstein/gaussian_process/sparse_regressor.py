@@ -56,7 +56,8 @@ from ..inference._building_blocks.mirror_steps import (
     batches,
     mirror_step,
 )
-from ..inference.base import BATCH_SIZE, Rounds
+from ..inference._building_blocks.rounds import Rounds
+from ..inference.base import BATCH_SIZE
 from ..outcomes import Normal
 from ..posterior import ParticlePosterior
 from .inducing import JITTER, InducingPosterior, SplitKernel, log_marginal_likelihood

@@ -10,7 +10,6 @@ from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from .._input.validation import Interval, StrOptions
@@ -19,10 +18,6 @@ from ..posterior import ParticlePosterior
 from ..protocols import Rng, WorkingTarget
 from ..targets import supports
 
-# Entries times rows. Two to five milliseconds of work: a dispatch costs a tenth of one, and a cut
-# in four a few per cent.
-_WORTH_A_DISPATCH = 1e7
-ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
 N_PARTICLES = [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")]
 N_NETWORKS = 20  # where nothing says how many
 BATCH_SIZE = [None, Interval(Integral, 1, None, closed="left")]
@@ -266,121 +261,3 @@ class ForeignEngine(Engine):
 def as_engine(engine):
     """An object with a method ``run`` as an `Engine`."""
     return engine if isinstance(engine, Engine) else ForeignEngine(engine)
-
-
-def automatic_particles(n_particles, dim, least=150, cap=500):
-    """The number of particles for "auto": ``max(least, 2 dim)``, at most ``cap``."""
-    if not isinstance(n_particles, str):
-        return int(n_particles)
-    return min(max(least, 2 * dim), cap)
-
-
-def starting_particles(target, rng, m, init):
-    """``m`` particles: those of ``init``, as far as they go, and draws of the Gaussian start.
-
-    Two equal particles never separate under a repulsive kernel, so ``init`` is not repeated:
-    missing particles are drawn from the start, with the draws that a run without ``init`` would
-    have there.
-    """
-    theta = target.sample_start(rng, m)
-    if init is not None:
-        theta[: len(init)] = init[:m]
-    return theta
-
-
-def within_support(target, start):
-    """``start`` (m, dim), with states of no density replaced by others, if some have one."""
-    inside = np.isfinite(target.log_density(start))
-    return start if inside.all() or not inside.any() else np.resize(start[inside], start.shape)
-
-
-def draw_rows(target, rng):
-    """Rows of a minibatch for a stochastic target; None for all rows."""
-    if not target.stochastic:
-        return None
-    return rng.choice(target.n_rows, size=target.batch_size, replace=False)
-
-
-def in_chunks(map, function, theta, n_rows):
-    """``function`` of ``theta`` piece by piece, if the pieces are worth a dispatch.
-
-    The cut depends on the sizes alone, never on the number of workers.
-    """
-    work = theta.size * (n_rows or 1)
-    if work < _WORTH_A_DISPATCH or len(theta) < 64 or getattr(map, "whole", False):
-        return function(theta)
-    results = list(map(function, np.array_split(theta, 4)))
-    if isinstance(results[0], tuple):
-        return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
-    return np.concatenate(results)
-
-
-def require_finite(values, what, iteration, history):
-    """Raise when a run has diverged; the arrays of its `History` are kept on the error."""
-    bad = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
-    if bad.any():
-        error = FloatingPointError(
-            f"{what} of particle {np.flatnonzero(bad)[0]} is not finite at iteration {iteration}; "
-            "reduce learning_rate or step_size, use whiten=True, or check the log density there."
-        )
-        vars(error)["history"] = history.arrays()
-        raise error
-
-
-def with_posteriors(callback, changed):
-    """``callback``, which is given ``changed(posterior)`` in place of each posterior."""
-
-    def called(iteration, total, make_posterior, info):
-        return callback(iteration, total, lambda: changed(make_posterior()), info)
-
-    return called
-
-
-class Rounds:
-    """The rounds of a run: their numbers, and the callback between them.
-
-    Parameters
-    ----------
-    total : int
-        Iterations of a whole run.
-    make_posterior : callable
-        ``make_posterior()``: the posterior as it stands.
-    callback : callable or None
-        As of `Engine.run`.
-    history : History, default=None
-        Of a run that is continued.
-
-    Attributes
-    ----------
-    history : History
-    stopped : bool
-        Whether the callback has asked to stop.
-    """
-
-    def __init__(self, total, make_posterior, callback, history=None):
-        self.history = History() if history is None else history
-        self.stopped = False
-        self._total, self._make_posterior, self._callback = total, make_posterior, callback
-
-    def end(self, iteration, **numbers):
-        """End a round, after so many iterations; return whether to stop."""
-        info = self.history.add(**numbers)
-        if self._callback is not None:
-            self.stopped = bool(self._callback(iteration, self._total, self._make_posterior, info))
-        return self.stopped
-
-
-class History:
-    """Numbers collected between rounds, as arrays at the end."""
-
-    def __init__(self):
-        self._rows = []
-
-    def add(self, **numbers):
-        self._rows.append(numbers)
-        return numbers
-
-    def arrays(self):
-        """dict of str to ndarray of shape (iterations,)."""
-        keys = self._rows[-1] if self._rows else ()
-        return {key: np.array([row.get(key, np.nan) for row in self._rows]) for key in keys}

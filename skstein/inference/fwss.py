@@ -20,7 +20,9 @@ from ..kernels import Kernel
 from ..posterior import ParticlePosterior
 from ._building_blocks.frank_wolfe import SteinMeasure
 from ._building_blocks.moment_matching import matched
-from .base import Rounds, SubsamplingEngine, automatic_particles, require_finite, starting_particles
+from ._building_blocks.particles import automatic_particles, starting_particles
+from ._building_blocks.rounds import Rounds, require_finite
+from .base import SubsamplingEngine
 from .svgd import SVGD, drift_kernel
 
 # Of the SVGD that finds where searches begin.

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from ..posterior import ParticlePosterior
 from ..thinning import OnlineKSDThinner
-from .base import automatic_particles
+from ._building_blocks.particles import automatic_particles
 from .mcmc import MCMC, misfit, moments_missed
 
 _MAX_MISFIT = 0.4  # of quantiles; a hundred independent draws of a few coordinates have as much

@@ -14,8 +14,9 @@ from scipy.special import softmax
 
 from .._input.validation import Interval
 from ..posterior import ParticlePosterior
+from ._building_blocks.rounds import Rounds
 from ._run.stein_identities import affordable_particles
-from .base import N_PARTICLES, ParticleEngine, Rounds
+from .base import N_PARTICLES, ParticleEngine
 
 
 @dataclass(eq=False, repr=False)

@@ -25,14 +25,9 @@ from scipy.linalg import solve_triangular
 from .._input.validation import Interval
 from ..kernels import Kernel
 from ._building_blocks.frank_wolfe import SteinMeasure
-from .base import (
-    History,
-    ParticleEngine,
-    Rounds,
-    automatic_particles,
-    require_finite,
-    starting_particles,
-)
+from ._building_blocks.particles import automatic_particles, starting_particles
+from ._building_blocks.rounds import History, Rounds, require_finite
+from .base import ParticleEngine
 from .svgd import SVGD, drift_kernel
 
 

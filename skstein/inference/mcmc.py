@@ -24,16 +24,15 @@ from ..samplers import SAMPLERS
 from ..samplers.base import declared
 from ..targets.bijections import Affine
 from ..targets.transformed import of_model
-from ._building_blocks.zero_variance import monte_carlo_errors, move_to_moments, representative
-from .base import (
+from ._building_blocks.particles import automatic_particles, within_support
+from ._building_blocks.rounds import History, Rounds
+from ._building_blocks.zero_variance import (
     ENOUGH_DRAWS,
-    N_PARTICLES,
-    History,
-    Rounds,
-    SubsamplingEngine,
-    automatic_particles,
-    within_support,
+    monte_carlo_errors,
+    move_to_moments,
+    representative,
 )
+from .base import N_PARTICLES, SubsamplingEngine
 
 _N_CHAINS = 8
 _CHAINS_TOGETHER = 8  # one batch of gradients; two and more batches can run in parallel

@@ -38,10 +38,12 @@ from ..targets import supports
 from ._building_blocks.crank_nicolson import pcn_moves
 from ._building_blocks.kernel_density import defensive_draws, grouped_draws, plain_draws
 from ._building_blocks.mirror_steps import MAX_PIECES, WeightedParticles, batches, mirror_step
+from ._building_blocks.particles import in_chunks
+from ._building_blocks.rounds import Rounds
 from ._building_blocks.step_sizes import STEP_SIZES
 from ._run.stream import N_PARTS, Stream
 from ._run.stream_memory import Memory
-from .base import BATCH_SIZE, N_PARTICLES, ParticleEngine, Rounds, in_chunks
+from .base import BATCH_SIZE, N_PARTICLES, ParticleEngine
 
 _IMPORTANCE_UP_TO = 4  # coordinates in which importance weights hold without the final moves
 _PRIOR_UP_TO = 10  # coordinates in which "auto" starts from the prior

@@ -33,17 +33,10 @@ from ..targets.newton import DIAGONAL_ABOVE, gaussian_bijection
 from ._building_blocks.elbo import approximate_elbo
 from ._building_blocks.langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
 from ._building_blocks.langevin_stopping import StopOnResiduals, StopOnValidation
+from ._building_blocks.particles import draw_rows, in_chunks, starting_particles
+from ._building_blocks.rounds import History, Rounds, with_posteriors
 from ._building_blocks.zero_variance import move_to_moments, representative
-from .base import (
-    N_PARTICLES,
-    History,
-    Rounds,
-    SubsamplingEngine,
-    draw_rows,
-    in_chunks,
-    starting_particles,
-    with_posteriors,
-)
+from .base import N_PARTICLES, SubsamplingEngine
 
 _ADAPTATION = 12  # the last iterations of the warm-up adapt MALA's step size
 # Share of proposals without a chance: .06 to .27 on bananas whose arms particles missed, up to .03

@@ -19,15 +19,14 @@ from ..kernels import RBF, Kernel, Linear
 from ..posterior import ParticlePosterior
 from ._building_blocks.adam import Adam
 from ._building_blocks.moment_matching import matched
-from .base import (
-    Rounds,
-    SubsamplingEngine,
+from ._building_blocks.particles import (
     automatic_particles,
     draw_rows,
     in_chunks,
-    require_finite,
     starting_particles,
 )
+from ._building_blocks.rounds import Rounds, require_finite
+from .base import SubsamplingEngine
 
 
 def drift_kernel(kernel):

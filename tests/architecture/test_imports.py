@@ -235,6 +235,7 @@ ROWS = {
         *ESTIMATOR,
         "sklearn.gaussian_process",
         "skstein.inference._building_blocks.mirror_steps",
+        "skstein.inference._building_blocks.rounds",
         "skstein.inference.base",
     ),
     "skstein.gaussian_process.inducing_mixture": (

@@ -105,7 +105,7 @@ def test_a_generator_is_not_shared_between_fits(engine, seed):
 @may_warn
 def test_the_number_of_jobs_changes_nothing(engine, rng, seed, monkeypatch):
     # So that work is cut into pieces.
-    monkeypatch.setattr("skstein.inference.base._WORTH_A_DISPATCH", 1e4)
+    monkeypatch.setattr("skstein.inference._building_blocks.particles._WORTH_A_DISPATCH", 1e4)
     X = rng.normal(size=(200, 1))
     target = LinearTarget(X, X[:, 0] + rng.normal(size=len(X)))
     run = {

@@ -20,9 +20,9 @@ import numpy as np
 from ...kernels import IMQ, Linear, outside
 from ...posterior import ParticlePosterior
 from ...thinning.subsets import simplex_weights
-from ..base import draw_rows
 from .adam import Adam
 from .moment_matching import match_moments
+from .particles import draw_rows
 
 _PATIENCE = 0.25  # share of the steps without progress that ends an ascent
 _PROGRESS = 0.99  # share to which the field's norm must fall, for progress

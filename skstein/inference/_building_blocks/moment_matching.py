@@ -34,7 +34,7 @@ Anderson (1965), "Iterative procedures for nonlinear integral equations".
 
 import numpy as np
 
-from ..base import in_chunks
+from .particles import in_chunks
 
 _LONGEST = 0.5  # displacement of a coordinate in a step before mixing, in standard deviations
 _ENOUGH = 0.01  # displacement of a coordinate that is left undone, in standard deviations

@@ -16,8 +16,8 @@ from ...diagnostics import mcse_mean, mcse_sd
 from ...targets.newton import DIAGONAL_ABOVE
 from ...thinning.balanced import balanced_thin
 from ...thinning.moments import recalibrated
-from ..base import ENOUGH_DRAWS
 
+ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
 _OUTER = np.array([0.05, 0.95])
 _DRAWS_A_COORDINATE = 4  # fewer do not tell a covariance
 _LEAST_POINTS = 50  # whose quantiles follow their moments

@@ -21,8 +21,9 @@ from ...targets import ControlVariate, Transformed, supports
 from ...targets.base import NotANumber, require_target
 from ...targets.regression.transformed_regression import transformed_target
 from ...targets.surrogate import surrogate_lacks
+from .._building_blocks.rounds import with_posteriors
 from .._registry import resolve_engine
-from ..base import Engine, with_posteriors
+from ..base import Engine
 from .hold_out import hold_out
 from .stein_identities import StartDraws, comparable, judge, most_scored
 from .surrogate import correct_surrogate, surrogate_of

@@ -25,7 +25,7 @@ from ..._statistics.density_fingerprint import Fingerprint
 from ...posterior import ParticlePosterior
 from .._building_blocks.kernel_density import KernelDensity, defensive_draws, matching
 from .._building_blocks.mirror_steps import LEAST_ESS, MAX_PIECES, WeightedParticles, bayes_step
-from ..base import in_chunks
+from .._building_blocks.particles import in_chunks
 from .stream_memory import Memory
 
 # Bayes' rule does not correct for the kernels, so that small changes between draws pay.

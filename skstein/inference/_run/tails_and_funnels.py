@@ -27,7 +27,7 @@ from ...targets import Transformed
 from ...targets.bijections import Composition, FunnelMap
 from ...targets.transformed import of_model
 from ...thinning.moments import recalibrated
-from ..base import within_support
+from .._building_blocks.particles import within_support
 
 # Ordinary posteriors, even skewed ones, stay below these, except some of almost separable rows.
 # Above them chains decide, which cost as much as an engine.

@@ -31,7 +31,8 @@ import numpy as np
 
 from ..._input.validation import Interval, StrOptions
 from ...posterior import ParticlePosterior
-from ..base import BATCH_SIZE, N_NETWORKS, N_PARTICLES, Engine, Rounds, require_finite
+from .._building_blocks.rounds import Rounds, require_finite
+from ..base import BATCH_SIZE, N_NETWORKS, N_PARTICLES, Engine
 
 _FIRST, _SECOND, _SMALL = 0.9, 0.99, 1e-8
 _LARGEST = 10.0  # mean size of a step's drift, in standard deviations of its noise

@@ -15,7 +15,8 @@ import numpy as np
 
 from ..._input.validation import Interval, StrOptions
 from ...posterior import ParticlePosterior
-from ..base import AUTO_BATCH_SIZE, N_NETWORKS, N_PARTICLES, Engine, Rounds
+from .._building_blocks.rounds import Rounds
+from ..base import AUTO_BATCH_SIZE, N_NETWORKS, N_PARTICLES, Engine
 from .failed_networks import Survivors, judged_in_stream, overfitted, still_training
 
 _N_FOLDS = 10
