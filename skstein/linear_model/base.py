@@ -61,6 +61,13 @@ class BayesianLinearModel(BayesianEstimator):
 
     ``theta`` holds a row (intercept, coefficients) for each linear predictor of ``_outcome``, then
     the outcome's other coordinates, then those that the target adds.
+
+    A fit finds out about y (`_note_order`, `_checked`, `_survey`, `_learn_outcomes`), standardises
+    (`_find_scaling`), makes the target of the rows (`_regression`, which asks `_target_options` and
+    `_make_target`) and adds what else the parameters ask for (`_assembled`). On a cluster `sharded`
+    takes the same steps, shard by shard. A subclass defines ``_outcome`` and what finds out about
+    y, and may override `_target_options`, `_make_target` and `_summaries`, the attributes that are
+    reported.
     """
 
     inference: Any = "mcmc"
