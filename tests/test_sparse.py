@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 import small
 from skstein import BayesianLinearRegression, BayesianLogisticRegression, BayesianProbitRegression
-from skstein._input.columns import location_and_scale
+from skstein._statistics.column_moments import location_and_scale
 from skstein.inference import SVGD, LaplaceDraws
 from skstein.priors import Normal
 from skstein.targets import LinearTarget, LogisticTarget, ProbitTarget, SoftmaxTarget

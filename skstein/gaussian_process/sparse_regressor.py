@@ -36,7 +36,6 @@ from sklearn.gaussian_process.kernels import (
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimators.base import BayesianEstimator
-from .._input.columns import location_and_scale
 from .._input.validation import (
     Interval,
     StrOptions,
@@ -47,6 +46,7 @@ from .._input.validation import (
     validated,
 )
 from .._predictions.methods import BayesianRegressorMixin, normal_nodes
+from .._statistics.column_moments import location_and_scale
 from .._tools.parallel import make_map, one_thread
 from .._tools.random import as_generator
 from .._tools.warnings import warn

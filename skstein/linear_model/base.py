@@ -18,7 +18,6 @@ from .._estimators.base import BayesianEstimator
 from .._input.columns import (
     canonical,
     column_position,
-    location_and_scale,
     warn_of_first_rows,
     warn_of_little_weight,
 )
@@ -31,6 +30,7 @@ from .._input.validation import (
     validate_data,
     validated,
 )
+from .._statistics.column_moments import location_and_scale
 from ..inference import ENGINES, resolve_engine
 from ..priors import DEVIATION_PRIORS, PRIORS, resolve_deviation_prior, resolve_prior
 from ._prior_knowledge import half_scale, signs_of, under_joint_prior

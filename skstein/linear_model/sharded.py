@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_array, column_or_1d
 
 from .. import shards
-from .._input.columns import canonical, location_and_scale_of, moments
+from .._input.columns import canonical
 from .._input.validation import (
     about,
     check_features,
@@ -24,6 +24,7 @@ from .._input.validation import (
     check_sample_weight,
     drop_weightless,
 )
+from .._statistics.column_moments import location_and_scale_of, moments
 from ..targets import over_shards
 from ..targets.regression.design import make_design
 from .offset import check_offset, split_offset

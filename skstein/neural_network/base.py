@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .._estimators.base import BayesianEstimator
-from .._input.columns import dense, location_and_scale, warn_of_first_rows, warn_of_little_weight
+from .._input.columns import dense, warn_of_first_rows, warn_of_little_weight
 from .._input.validation import (
     HasMethods,
     Interval,
@@ -17,6 +17,7 @@ from .._input.validation import (
     check_sample_weight,
     validate_data,
 )
+from .._statistics.column_moments import location_and_scale
 from .._tools.parallel import make_map, one_thread
 from .._tools.random import as_generator
 from .._tools.warnings import warn

@@ -51,6 +51,7 @@ ESTIMATOR = (
     "skstein._tools.row_blocks",
     "skstein._input.class_labels",
     "skstein._input.columns",
+    "skstein._statistics.column_moments",
     "skstein._estimators.base",
     "skstein._jit",
     "skstein._tools.parallel",
@@ -87,10 +88,10 @@ ROWS = {
     "skstein._tools.warnings": ("sklearn.exceptions",),
     "skstein._estimators.progress": (),
     "skstein._input.class_labels": ("sklearn.utils", "skstein._tools.warnings"),
-    "skstein._input.columns": (
+    "skstein._input.columns": ("skstein._tools.warnings",),
+    "skstein._statistics.column_moments": (
         "sklearn.utils.sparsefuncs",
         "skstein._tools.row_blocks",
-        "skstein._tools.warnings",
     ),
     "skstein._statistics.crps": (),
     "skstein._statistics.pareto_smoothing": (),
