@@ -28,12 +28,12 @@ from scipy.special import logsumexp
 from sklearn.datasets import load_digits
 
 from skstein.inference import PMD, Ensemble, KSDThinnedMCMC, infer
-from skstein.inference.networks.curve import curve_middle
+from skstein.inference.networks.curve import curve_middle, curve_plane
 from skstein.metrics import agreement, expected_calibration_error, total_variation
 from skstein.outcomes import Categorical
 from skstein.priors import Normal
 from skstein.targets.networks.mlp import MLPTarget
-from skstein.targets.subspace import Subspace, curve_plane
+from skstein.targets.subspace import Subspace
 from skstein.thinning import OnlineKSDThinner
 
 N_TRAIN, NOISE, HIDDEN, EPOCHS = 100, 2.0, 5, 100

@@ -29,13 +29,13 @@ from sklearn.neural_network import MLPClassifier
 from skstein import BayesianMLPClassifier
 from skstein.diagnostics import ess, split_rhat
 from skstein.inference import Ensemble, KSDThinnedMCMC
-from skstein.inference.networks.curve import curve_middle
+from skstein.inference.networks.curve import curve_middle, curve_plane
 from skstein.metrics import agreement, expected_calibration_error, total_variation
 from skstein.outcomes import Categorical
 from skstein.priors import Normal
 from skstein.samplers import HMC
 from skstein.targets import MLPTarget
-from skstein.targets.subspace import Subspace, curve_plane
+from skstein.targets.subspace import Subspace
 from skstein.thinning import OnlineKSDThinner
 
 rng = np.random.default_rng(0)

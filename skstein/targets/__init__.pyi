@@ -6,13 +6,13 @@ from .bijections import Composition as Composition
 from .bijections import HyperbolicMap as HyperbolicMap
 from .bijections import Within as Within
 from .control_variate import ControlVariate as ControlVariate
+from .laplace_approximation import LaplaceApproximation as LaplaceApproximation
+from .laplace_approximation import laplace_approximation as laplace_approximation
 from .log_density import LogDensity as LogDensity
 from .mean_field_factors import ConjugateFactor as ConjugateFactor
 from .mean_field_factors import PrecisionNormal as PrecisionNormal
 from .networks.mlp import MLPTarget as MLPTarget
 from .networks.network import Network as Network
-from .newton import LaplaceApproximation as LaplaceApproximation
-from .newton import laplace_approximation as laplace_approximation
 from .one_sided import line_shifts as line_shifts
 from .regression.effects_map import EffectsMap as EffectsMap
 from .regression.glm import LogisticTarget as LogisticTarget

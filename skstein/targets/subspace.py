@@ -71,29 +71,3 @@ class SliceTarget(InnerTarget):
 
     def _pulled(self, z, score):
         return score.take(self.free, axis=1)
-
-
-def curve_plane(first, middle, second, n_weights):
-    """Origin, basis and a start of the plane through two networks and the middle of a curve.
-
-    Coordinates behind the weights, the logarithms of noise variances, stay the mean of the two
-    ends: networks of the plane have all learnt the rows by heart, and would say far too little.
-
-    Parameters
-    ----------
-    first, second : ndarray of shape (dim,)
-    middle : ndarray of shape (n_weights,)
-    n_weights : int
-
-    Returns
-    -------
-    origin : ndarray of shape (dim,)
-    basis : ndarray of shape (2, dim)
-    initial : ndarray of shape (2,)
-        The middle: the origin, between the ends, is a bad network.
-    """
-    origin = 0.5 * (first + second)
-    basis = np.zeros((2, len(origin)))
-    basis[0, :n_weights] = (first - origin)[:n_weights]
-    basis[1, :n_weights] = middle - origin[:n_weights]
-    return origin, basis, np.array([0.0, 1.0])

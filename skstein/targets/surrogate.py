@@ -24,7 +24,7 @@ from inspect import signature
 import numpy as np
 
 from .base import supports
-from .newton import DIAGONAL_ABOVE, laplace_approximation
+from .laplace_approximation import DIAGONAL_ABOVE, laplace_approximation
 from .wrapper import Wrapper
 
 _ERROR = 0.03  # of the log density, in nats, that "auto" allows
@@ -131,7 +131,7 @@ def surrogate_lacks(target):
 
 
 def worth_a_surrogate(target):
-    """Whether chains on all rows take minutes, and a surrogate is available."""
+    """Whether a target has so many rows that chains take minutes, and allows a surrogate."""
     much = (target.n_rows or 0) * target.dim >= _MUCH
     return much and not getattr(target, "sufficient", False) and not surrogate_lacks(target)
 

@@ -26,7 +26,14 @@ OPTIONAL = ("matplotlib", "arviz", "arviz_base", "pandas", "dask", "distributed"
 # The parts of a target that are no model: what an engine may know of them.
 SEAM = tuple(
     f"skstein.targets.{name}"
-    for name in ("base", "bijections", "mean_field_factors", "newton", "transformed", "wrapper")
+    for name in (
+        "base",
+        "bijections",
+        "laplace_approximation",
+        "mean_field_factors",
+        "transformed",
+        "wrapper",
+    )
 )
 ENGINE = (
     "sklearn.base",

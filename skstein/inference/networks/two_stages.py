@@ -28,11 +28,11 @@ from ..._statistics.quantiles import weighted_quantile
 from ..._tools.warnings import warn
 from ...targets import Affine, supports
 from ...targets.networks.scaled_network import ScaledNetwork
-from ...targets.subspace import Subspace, curve_plane
+from ...targets.subspace import Subspace
 from .._run.infer import Progress, approximate
 from .._run.stein_identities import stein_residuals
 from ..base import N_NETWORKS, Engine, as_engine
-from .curve import curve_middle
+from .curve import curve_middle, curve_plane
 from .failed_networks import without_failures
 
 # By Stein's identity mean squared scores are the mean curvature: about 1 for weights in units of

@@ -24,7 +24,7 @@ from ..bijections import Placed
 
 
 def solve_lower(root, a):
-    """L^-1 a, entry by entry."""
+    """L^-1 a, for the Cholesky factors L of all groups of effects at once, entry by entry."""
     found = []
     for i, row in enumerate(root):
         left = a[i]
@@ -35,7 +35,7 @@ def solve_lower(root, a):
 
 
 def solve_upper(root, a):
-    """L^-T a."""
+    """L^-T a, for the Cholesky factors L of all groups of effects at once."""
     found = [None] * len(root)
     for i in reversed(range(len(root))):
         left = a[i]

@@ -34,8 +34,8 @@ from ... import _jit
 from ..._tools.copies import changed
 from ...priors.deviations import LogInverseGamma
 from ..bijections import Placed
+from ..laplace_approximation import gaussian_bijection, laplace_approximation
 from ..log_density import LogDensity
-from ..newton import gaussian_bijection, laplace_approximation
 from ..subspace import SliceTarget
 from ..wrapper import InnerTarget, Wrapper
 from .joint_prior import FlatPrior

@@ -23,7 +23,12 @@ import scipy.sparse
 from ..._tools.copies import changed
 from ...priors import HalfNormal
 from ..bijections import Within
-from ..newton import DIAGONAL_ABOVE, LaplaceApproximation, gaussian_surrogate, laplace_approximation
+from ..laplace_approximation import (
+    DIAGONAL_ABOVE,
+    LaplaceApproximation,
+    gaussian_surrogate,
+    laplace_approximation,
+)
 from ..subspace import SliceTarget
 from ..transformed import Transformed
 from .effects_map import EffectBlock, EffectsMap, solve_lower
