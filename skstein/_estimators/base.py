@@ -4,7 +4,6 @@ An estimator builds a target, passes it to `skstein.inference.infer` and keeps t
 its predictions are averages over them (`_predictions/methods.py`).
 """
 
-import warnings
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
@@ -16,49 +15,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
-from sklearn.exceptions import InconsistentVersionWarning
 
 from .._input.validation import validate_data
 from .._tools.copies import changed
 from .._tools.named_parameters import NamedParameters
+from .._tools.versioned_pickles import VersionedPickles
 from ..inference import resolve_engine
 from .progress import ProgressLines, RoundTasks, between_rounds
-
-
-class VersionWarning(InconsistentVersionWarning):
-    """An estimator was saved by another version of skstein; scikit-learn's warning is its base."""
-
-    def __init__(self, estimator_name, written):
-        self.estimator_name = estimator_name
-        self.original_skstein_version = written
-        self.current_skstein_version = _version()
-
-    def __str__(self):
-        return (
-            f"{self.estimator_name} was saved by skstein {self.original_skstein_version} and is "
-            f"loaded by {self.current_skstein_version}: its predictions may be wrong or fail; fit "
-            "it again, or load it with the version that saved it."
-        )
-
-
-def _version():
-    from .. import __version__
-
-    return __version__
-
-
-class VersionedPickles:
-    """What is pickled carries the version of skstein, and warns when another one loads it."""
-
-    def __getstate__(self):
-        return {**super().__getstate__(), "_skstein_version": _version()}  # type: ignore[dict-item]
-
-    def __setstate__(self, state):
-        state = dict(state)
-        written = state.pop("_skstein_version", "before 0.1.0")
-        if written != _version():
-            warnings.warn(VersionWarning(type(self).__name__, written), stacklevel=2)
-        super().__setstate__(state)  # type: ignore[misc]
 
 
 @dataclass(eq=False, repr=False)

@@ -17,10 +17,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from .._estimators.base import VersionedPickles
 from .._input.validation import Interval, StrOptions, validate_data, validated
 from .._tools.parallel import make_map
 from .._tools.random import as_generator
+from .._tools.versioned_pickles import VersionedPickles
 from .._tools.warnings import warn
 from ..inference._building_blocks.mirror_steps import LEAST_POWER
 from .topics import TopicParticles, TopicPosterior, document_blocks, log_bounds, proportions

@@ -16,8 +16,9 @@ from sklearn.base import clone
 
 from ..posterior import ParticlePosterior
 from ..thinning import OnlineKSDThinner
+from ._building_blocks.chain_faults import misfit, moments_missed
 from ._building_blocks.particles import automatic_particles
-from .mcmc import MCMC, misfit, moments_missed
+from .mcmc import MCMC
 
 _MAX_MISFIT = 0.4  # of quantiles; a hundred independent draws of a few coordinates have as much
 

@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 
 from .._input.validation import HasMethods, Interval, StrOptions
-from .._statistics.quantiles import quantile_misfit
 from ..diagnostics import rank_diagnostics
 from ..posterior import ParticlePosterior
 from ..samplers import SAMPLERS
 from ..samplers.base import declared
-from ..targets.bijections import Affine
 from ..targets.transformed import of_model
+from ._building_blocks.chain_faults import MAX_DIVERGENT, divergences, misfit, moments_missed
 from ._building_blocks.particles import automatic_particles, within_support
 from ._building_blocks.rounds import History, Rounds
 from ._building_blocks.zero_variance import (
@@ -38,7 +37,6 @@ _N_CHAINS = 8
 _CHAINS_TOGETHER = 8  # one batch of gradients; two and more batches can run in parallel
 _ROUNDS = 10  # in ``n_draws``, between which the callback may stop the run
 _OUTER = 1.5  # error of an outer quantile that goes with an error of 1 of the mean
-_MAX_DIVERGENT = 0.01  # share of the chains' draws
 _SHORTER, _MOST_SHORTER = 0.4, 2  # steps where proposals diverge, and how often they are cut
 _LONGEST_CHAINS = 2**20  # numbers that a posterior keeps; 8 MB
 _TOLERATED = 4.0  # multiple of max_mcse below which there is no warning
@@ -247,7 +245,7 @@ class MCMC(SubsamplingEngine):
         """
         draws, _ = state.chained()
         n_stiff = sum(getattr(chains, "n_stiff", 0) for chains in state.chains)
-        stiff = n_stiff > _MAX_DIVERGENT * draws.shape[0] * draws.shape[1]
+        stiff = n_stiff > MAX_DIVERGENT * draws.shape[0] * draws.shape[1]
         if state.n_shorter == _MOST_SHORTER or not (stiff or divergences(state.chains, draws)):
             return False
         for chains in state.chains:
@@ -396,38 +394,3 @@ def _compare_moments(posterior, state, diagnostics, problems):
     diagnostics["moment_gap"], diagnostics["sd_ratio"] = gap, ratio
     if moments_missed(gap, ratio):
         problems.append("the kept points miss the chains' means or standard deviations")
-
-
-def misfit(posterior, state, target):
-    """Largest error of quantiles of the model's coordinates, as the draws have them, if these bend.
-
-    0 if they do not: then means and covariances tell.
-    """
-    if target.bijection is None or isinstance(target.bijection, Affine):
-        return 0.0
-    draws, _ = state.flat()
-    points = of_model(target, posterior.particles)
-    return quantile_misfit(points, posterior.weights, of_model(target, draws))
-
-
-def moments_missed(gap, ratio):
-    """Whether the moments of points are far from those of the draws, by coordinate."""
-    return np.abs(gap).max() > 0.2 or not 0.85 <= ratio.mean() <= 1.15 or ratio.min() < 0.7
-
-
-def divergences(pieces, draws):
-    """A list with a message if too many proposals of the chains have diverged, else empty.
-
-    Parameters
-    ----------
-    pieces : list of Chains
-    draws : ndarray of shape (n_chains, n_draws, dim)
-        All draws of the chains.
-    """
-    share = sum(chains.n_divergent for chains in pieces) / (draws.shape[0] * draws.shape[1])
-    if share <= _MAX_DIVERGENT:
-        return []
-    return [
-        f"more than {_MAX_DIVERGENT:.0%} of the chains' proposals diverged: the density ends or "
-        "changes within a step, and the chains may not have visited that part"
-    ]

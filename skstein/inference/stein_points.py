@@ -19,11 +19,11 @@ from ..diagnostics import split_rhat
 from ..kernels import IMQ, Kernel
 from ..posterior import ParticlePosterior
 from ..samplers import HMC
+from ._building_blocks.chain_faults import divergences
 from ._building_blocks.particles import automatic_particles, within_support
 from ._building_blocks.rounds import Rounds, require_finite
 from ._building_blocks.zero_variance import ENOUGH_DRAWS, move_to_moments
 from .base import ParticleEngine
-from .mcmc import divergences
 
 _N_CHAINS = 4
 

@@ -87,6 +87,7 @@ ROWS = {
     "skstein._statistics.resampling": (),
     "skstein._tools.pandas_and_arviz": ("arviz", "arviz_base", "pandas"),
     "skstein._tools.copies": (),
+    "skstein._tools.versioned_pickles": ("sklearn.exceptions", "skstein.__version__"),
     "skstein._tools.lazy_imports": (),
     "skstein._tools.named_parameters": ("sklearn.base",),
     "skstein._tools.parallel": ("cloudpickle", "joblib", "threadpoolctl"),
@@ -221,7 +222,7 @@ ROWS = {
     "skstein._estimators.base": (
         *ESTIMATOR,
         "sklearn.callback",
-        "skstein.__version__",
+        "skstein._tools.versioned_pickles",
         "skstein.inference._run",
     ),
     # Predictions know outcomes through their estimator, and nothing of fits.
@@ -258,6 +259,7 @@ ROWS = {
     ),
     "skstein.decomposition": (
         *ESTIMATOR,
+        "skstein._tools.versioned_pickles",
         "skstein.inference._building_blocks.mirror_steps",
     ),
     "skstein.decomposition.topics": (
