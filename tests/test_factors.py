@@ -29,7 +29,7 @@ from skstein.targets import (
     Transformed,
     laplace_approximation,
 )
-from skstein.targets.laplace_approximation import gaussian_surrogate
+from skstein.targets.gaussian_at_mode import gaussian_surrogate
 
 CLOSED = {"noise_prior": InverseGamma(), "factorized": True}
 PRIORS = [AdaptiveRidge(1.5, 0.3), HierarchicalNormal(1.5, 0.5)]

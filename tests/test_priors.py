@@ -35,7 +35,7 @@ from skstein.priors import (
     resolve_prior,
 )
 from skstein.targets import ConjugateFactor, HierarchicalTarget, LinearTarget, SoftmaxTarget
-from skstein.targets.laplace_approximation import gaussian_surrogate
+from skstein.targets.gaussian_at_mode import gaussian_surrogate
 from small import later
 
 # The fits here only show that a prior arrives: whether a posterior is good is tested elsewhere.

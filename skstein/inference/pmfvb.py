@@ -28,7 +28,7 @@ import numpy as np
 from .._input.validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
 from ..targets import Transformed
-from ..targets.laplace_approximation import DIAGONAL_ABOVE, gaussian_bijection
+from ..targets.gaussian_at_mode import DIAGONAL_ABOVE, gaussian_bijection
 from ..targets.mean_field_factors import ConjugateFactor, within_factors
 from ._building_blocks.elbo import approximate_elbo
 from ._building_blocks.langevin import AdjustedLangevin, Diverged, UnadjustedLangevin

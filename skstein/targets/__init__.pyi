@@ -6,8 +6,8 @@ from .bijections import Composition as Composition
 from .bijections import HyperbolicMap as HyperbolicMap
 from .bijections import Within as Within
 from .control_variate import ControlVariate as ControlVariate
-from .laplace_approximation import LaplaceApproximation as LaplaceApproximation
-from .laplace_approximation import laplace_approximation as laplace_approximation
+from .gaussian_at_mode import LaplaceApproximation as LaplaceApproximation
+from .gaussian_at_mode import laplace_approximation as laplace_approximation
 from .log_density import LogDensity as LogDensity
 from .mean_field_factors import ConjugateFactor as ConjugateFactor
 from .mean_field_factors import PrecisionNormal as PrecisionNormal

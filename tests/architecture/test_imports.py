@@ -29,7 +29,7 @@ SEAM = tuple(
     for name in (
         "base",
         "bijections",
-        "laplace_approximation",
+        "gaussian_at_mode",
         "mean_field_factors",
         "transformed",
         "wrapper",

@@ -12,11 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from densities import standard_normal, student_t
 from skstein import BayesianLinearRegression, LogDensity, infer
 from skstein.inference import MCMC, PMFVB, KSDThinnedMCMC
+from skstein.inference._building_blocks.chain_faults import misfit
 from skstein.inference._building_blocks.zero_variance import (
     monte_carlo_errors,
     zero_variance_moments,
 )
-from skstein.inference.mcmc import misfit
 from skstein.metrics import ksd
 from skstein.posterior import ParticlePosterior
 from skstein.priors import Horseshoe, Normal

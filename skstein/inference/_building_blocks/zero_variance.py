@@ -13,7 +13,7 @@ from scipy.sparse import diags_array
 from scipy.stats import kurtosis
 
 from ...diagnostics import mcse_mean, mcse_sd
-from ...targets.laplace_approximation import DIAGONAL_ABOVE
+from ...targets.gaussian_at_mode import DIAGONAL_ABOVE
 from ...thinning.balanced import balanced_thin
 from ...thinning.moments import recalibrated
 

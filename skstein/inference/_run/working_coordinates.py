@@ -14,7 +14,7 @@ from ..._tools.warnings import warn
 from ...protocols import Bijection
 from ...targets import Transformed, line_shifts, supports
 from ...targets.bijections import Composition
-from ...targets.laplace_approximation import DIFFERENCES_UP_TO, gaussian_surrogate
+from ...targets.gaussian_at_mode import DIFFERENCES_UP_TO, gaussian_surrogate
 from ...targets.one_sided import SHIFT, one_sided_bijection
 from .modes import Modes
 

@@ -34,7 +34,7 @@ from ... import _jit
 from ..._tools.copies import changed
 from ...priors.deviations import LogInverseGamma
 from ..bijections import Placed
-from ..laplace_approximation import gaussian_bijection, laplace_approximation
+from ..gaussian_at_mode import gaussian_bijection, laplace_approximation
 from ..log_density import LogDensity
 from ..subspace import SliceTarget
 from ..wrapper import InnerTarget, Wrapper

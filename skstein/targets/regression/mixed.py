@@ -23,7 +23,7 @@ import scipy.sparse
 from ..._tools.copies import changed
 from ...priors import HalfNormal
 from ..bijections import Within
-from ..laplace_approximation import (
+from ..gaussian_at_mode import (
     DIAGONAL_ABOVE,
     LaplaceApproximation,
     gaussian_surrogate,

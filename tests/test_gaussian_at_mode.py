@@ -18,7 +18,7 @@ from skstein.targets import (
     SoftmaxTarget,
     laplace_approximation,
 )
-from skstein.targets.laplace_approximation import gaussian_bijection, gaussian_surrogate, hessian_of
+from skstein.targets.gaussian_at_mode import gaussian_bijection, gaussian_surrogate, hessian_of
 
 
 def random_precision(rng, dim):
