@@ -526,6 +526,22 @@ def test_groups_are_no_quantity(rng):
     assert_allclose(shown[0].mean[2], frame["x"].min() / 2 + frame["x"].max() / 2 + 1.0, atol=0.3)
 
 
+@pytest.mark.parametrize("names", [None, ["x", "school__id", "id"]])
+def test_groups_behind_transformers_are_no_quantity(names, rng):
+    X = np.column_stack([rng.normal(size=100), np.repeat([0.0, 10.0], 50), rng.normal(size=100)])
+    y = X[:, 0] + X[:, 1] + 0.1 * rng.normal(size=100)
+    rows = X if names is None else pd.DataFrame(X, columns=names)
+    columns = ColumnTransformer([("a", StandardScaler(), [0, 2])], remainder="passthrough")
+    of_groups, of_pipeline = (
+        BayesianLinearRegression("laplace", random_effects=[j], random_state=0) for j in (1, 2)
+    )
+    shown = [
+        PredictiveIntervalDisplay.from_estimator(model.fit(rows, y), rows, 0, values=3)
+        for model in (of_groups, make_pipeline(columns, of_pipeline))
+    ]
+    assert_allclose(shown[0].interval, shown[1].interval, atol=0.01)
+
+
 def test_a_feature_that_is_imputed_is_shown(rng):
     X = rng.normal(size=(100, 2))
     y = X[:, 0] + 0.1 * rng.normal(size=100)

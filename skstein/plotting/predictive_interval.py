@@ -226,12 +226,12 @@ class PredictiveIntervalDisplay:
 def _groups(estimator, table):
     """The names in the table of the columns that hold groups."""
     inner, names = inside(estimator)
-    effects = getattr(inner, "_effects", None)
-    if effects is None:
-        return []
-    names = list(table.names) if inner is estimator or names is None else list(names)
+    columns = getattr(getattr(inner, "_effects", None), "columns", ())
+    called = {name if isinstance(name, str) else f"x{name}": name for name in table.names}
+    names = list(called) if inner is estimator or names is None else names
     # Transformers in front put their own names before those of columns.
-    return [names[j] if inner is estimator else names[j].split("__")[-1] for j in effects.columns]
+    found = [[name for name in called if f"__{names[j]}".endswith(f"__{name}")] for j in columns]
+    return [called[max(some, key=len)] for some in found if some]
 
 
 def _averaged(prediction):
