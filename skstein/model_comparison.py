@@ -304,9 +304,12 @@ def _stacking_weights(scores, counts):
         return -(counts @ np.log(mixture)), -(counts / mixture) @ density
 
     k = scores.shape[1]
+    start = np.full(k, 1.0 / k)
+    for _ in range(30):  # of EM: so near the best weights, no step leaves a row without density
+        start *= -loss(start)[1]
     found = minimize(
         loss,
-        np.full(k, 1.0 / k),
+        start,
         jac=True,
         method="SLSQP",
         bounds=[(0.0, 1.0)] * k,

@@ -218,6 +218,15 @@ def test_stacking_is_the_best_of_all_mixtures(rng):
     assert_allclose(_stacking_weights(scores - [0.0, 2e3], counts), [1.0, 0.0], atol=1e-6)
 
 
+@pytest.mark.parametrize("spread", [0.1, 3.0, 20.0, 300.0])
+def test_no_model_gains_on_the_stacked_mixture(spread, rng):
+    """Weights are optimal if each model's density over the mixture's has at most the mean 1."""
+    scores = spread * (rng.normal(size=(5000, 5)) + [0.0, 1.0, 3.0, 1.0, 3.0])
+    found = _stacking_weights(scores, np.ones(5000))
+    mixture = logsumexp(scores, axis=1, b=found, keepdims=True)
+    assert np.exp(scores - mixture).mean(axis=0).max() < 1.001
+
+
 def test_points_too_few_for_the_tails_are_warned_of(rng):
     X = rng.normal(size=(40, 6))
     y = X[:, 0] + rng.normal(size=40)
