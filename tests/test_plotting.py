@@ -551,6 +551,16 @@ def test_a_feature_that_is_imputed_is_shown(rng):
     assert display.values[0] == np.nanmin(X[:, 0])
 
 
+def test_a_missing_number_is_no_part_of_a_mean(rng):
+    X = rng.normal(size=(100, 2))
+    y = X.sum(axis=1)
+    X[0, 1] = np.nan
+    imputer = SimpleImputer(strategy="constant", fill_value=50.0)
+    reg = make_pipeline(imputer, BayesianLinearRegression("laplace", random_state=0)).fit(X, y)
+    display = PredictiveIntervalDisplay.from_estimator(reg, X, 0, values=[0.0])
+    assert_allclose(display.mean[0], reg.predict([[0.0, np.nanmean(X[:, 1])]]))
+
+
 def test_classes_in_a_column_are_marked(clf, iris):
     X, y = iris
     display = UncertaintyDisplay.from_estimator(clf, X, np.asarray(y)[:, None])

@@ -66,8 +66,8 @@ class NamedColumns:
 
 
 def _typical(column, is_label):
-    if column.dtype.kind in "iuf" and not is_label:
-        return column.mean()
-    present = column[~missing_values(column)].tolist()
-    values, counts = np.unique(present, return_counts=True)
-    return values[counts.argmax()] if present else column[0]
+    present = column[~missing_values(column)]
+    if column.dtype.kind in "iuf" and not is_label and len(present):
+        return present.mean()
+    values, counts = np.unique(present.tolist(), return_counts=True)
+    return values[counts.argmax()] if len(present) else column[0]
