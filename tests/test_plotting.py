@@ -561,6 +561,16 @@ def test_a_missing_number_is_no_part_of_a_mean(rng):
     assert_allclose(display.mean[0], reg.predict([[0.0, np.nanmean(X[:, 1])]]))
 
 
+def test_levels_are_not_rounded(reg, diabetes):
+    display = PosteriorIntervalDisplay.from_estimator(reg, level=0.995, inner_level=0.55)
+    assert display.ax_.get_title(loc="left") == "Median, 55% and 99.5% interval"
+    display = PredictiveIntervalDisplay.from_estimator(reg, diabetes[0], "bmi", level=0.995)
+    assert texts(display.ax_.get_legend().get_texts())[:2] == [
+        "99.5% of outcomes",
+        "99.5% interval of the mean",
+    ]
+
+
 def test_classes_in_a_column_are_marked(clf, iris):
     X, y = iris
     display = UncertaintyDisplay.from_estimator(clf, X, np.asarray(y)[:, None])

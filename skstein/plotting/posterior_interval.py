@@ -222,7 +222,7 @@ class PosteriorIntervalDisplay:
         self.ax_.set_ylim(n - 0.4, -0.6)
         self.ax_.set_xlabel(self.xlabel)
         self.ax_.set_title(
-            f"Median, {self.inner_level:.0%} and {self.level:.0%} interval",
+            f"Median, {100.0 * self.inner_level:g}% and {100.0 * self.level:g}% interval",
             loc="left",
             fontsize="medium",
         )

@@ -210,8 +210,8 @@ class PredictiveIntervalDisplay:
             drawn = COLORS[k % len(COLORS)] if color is None else color
             fill = partial(self.ax_.fill_between, self.values, color=drawn, lw=0)
             if self.interval is not None:
-                fill(*self.interval.T, alpha=0.15, label=f"{self.level:.0%} of outcomes")
-            text = None if several else f"{self.level:.0%} interval of the {line}"
+                fill(*self.interval.T, alpha=0.15, label=f"{100.0 * self.level:g}% of outcomes")
+            text = None if several else f"{100.0 * self.level:g}% interval of the {line}"
             fill(*self.mean_interval[:, k].T, alpha=0.35, label=text)
             text = label if several else line
             self.ax_.plot(self.values, self.mean[:, k], color=drawn, label=text)
