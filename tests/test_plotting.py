@@ -380,6 +380,8 @@ def test_what_a_prediction_along_a_feature_refuses(diabetes, reg, clf, iris):
         PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", values=0)
     with pytest.raises(ValueError, match="values is empty"):
         PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", values=[])
+    with pytest.raises(ValueError, match="were not seen in fit"):
+        PredictiveIntervalDisplay.from_estimator(clf, iris[0], 0, y=iris[1] + 1, target=1)
     with pytest.raises(ValueError, match=r"target must be one of the classes .*, got 7"):
         PredictiveIntervalDisplay.from_estimator(clf, iris[0], 0, target=7)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):

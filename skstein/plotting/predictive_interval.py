@@ -170,7 +170,8 @@ class PredictiveIntervalDisplay:
             mean, mean_interval = mean[:, shown], mean_interval[:, shown]
             labels = [str(classes[k]) for k in shown]
             ylabel = "probability" if target is None else f"probability of {target}"
-            observed = None if y is None or target is None else (column, np.asarray(y) == target)
+            marked = y is not None and target is not None
+            observed = (column, prediction.estimator._observed(y) == shown[0]) if marked else None
         display = cls(
             grid,
             mean,
