@@ -151,6 +151,8 @@ def test_what_posterior_intervals_refuse(reg, diabetes):
         PosteriorIntervalDisplay.from_estimator(reg, names=["weight"])
     with pytest.raises(ValueError, match="level must be"):
         PosteriorIntervalDisplay.from_estimator(reg, level=1.5)
+    with pytest.raises(ValueError, match="top must be a positive integer, got -1"):
+        PosteriorIntervalDisplay.from_estimator(reg, top=-1)
     raw = BayesianLinearRegression("laplace", standardize=False, random_state=0).fit(X - 40, y)
     with pytest.raises(ValueError, match="standardise X before the fit"):
         PosteriorIntervalDisplay.from_estimator(raw, standardized=True)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._estimators.inside_pipelines import inside, named_posterior
-from .._input.validation import interval_ends
+from .._input.validation import check_count, interval_ends
 from ..posterior import weighted_quantile
 from ._common import COLORS, GREY, new_axes, positions
 
@@ -164,7 +164,7 @@ class PosteriorIntervalDisplay:
             mean = np.tensordot(posterior.weights, values, axes=1)
             spread = np.sqrt(np.tensordot(posterior.weights, (values - mean) ** 2, axes=1))
             clarity = (np.abs(mean) / np.where(spread > 0.0, spread, np.inf)).max(axis=0)
-            clearest = sorted(chosen, key=lambda j: -clarity[j])[:top]
+            clearest = sorted(chosen, key=lambda j: -clarity[j])[: check_count(top, "top")]
             chosen = clearest if order is None else [j for j in chosen if j in clearest]
         display = cls._of(
             posterior, values, features, chosen, level, inner_level, groups=groups, xlabel=xlabel
