@@ -477,6 +477,9 @@ def test_classes_that_are_none(Estimator, rng):
     assert "at least two classes in y" in refused_or_sound(model, X, np.zeros(30))
     weights = np.where(codes == 0, 1.0, 0.0)
     assert "at least two classes in y" in refused_or_sound(model, X, codes, weights)
+    for missing in (None, np.nan, pd.NA):
+        labels = np.where(np.arange(30) == 3, missing, np.array(["a", "b", "c"], object)[codes])
+        assert "y contains NaN" in refused_or_sound(model, X, labels)
 
 
 @pytest.mark.parametrize("kind", BAD_WEIGHTS)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight
 from sklearn.utils.validation import validate_data as _validate_data
 
 from .._tools.warnings import fit_of
-from .columns import dense
+from .columns import dense, missing_values
 
 # Products of a few values up to the first, and squares of values down to the second, stay in the
 # range of floating point.
@@ -61,7 +61,7 @@ def validate_data(estimator, X, y="no_validation", **options):
     Values of y are left as they are, to be told apart from those of X in an error.
     """
     refuse_dask(X, "X")
-    refuse_dask(y, "y")
+    check_present(y)
     with about("X"):
         return _validate_data(estimator, X, y, **options)
 
@@ -89,6 +89,13 @@ def refuse_dask(values, name):
             f"{name} is a Dask collection, which is not taken here: give {name}.compute() if it "
             "fits in memory, and for predictions use X.map_blocks(estimator.predict)."
         )
+
+
+def check_present(y):
+    """Refuse outcomes that are a Dask collection, or missing."""
+    refuse_dask(y, "y")
+    if y is not None and missing_values(np.asarray(y).ravel()).any():
+        raise ValueError("Input y contains NaN.")
 
 
 @contextmanager

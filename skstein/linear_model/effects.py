@@ -21,7 +21,14 @@ from scipy.special import ndtri
 from sklearn.utils import Bunch, check_array, check_X_y
 
 from .._input.columns import canonical, column_position, dense, missing_values
-from .._input.validation import about, check_features, check_magnitude, columns_of, refuse_dask
+from .._input.validation import (
+    about,
+    check_features,
+    check_magnitude,
+    check_present,
+    columns_of,
+    refuse_dask,
+)
 from ..targets import Grouping, MixedTarget
 from .offset import split_offset
 
@@ -336,7 +343,7 @@ def read_groups(estimator, X, y="no_validation", reset=False):
         estimator._effects = layout
     if isinstance(y, str):
         return table
-    refuse_dask(y, "y")
+    check_present(y)
     with about("X"):
         _, y = check_X_y(table.codes, y, estimator=estimator)
     return table, y
