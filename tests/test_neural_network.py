@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skstein import BayesianMLPClassifier, BayesianMLPRegressor, ParticlePosterior, predictive
 from skstein._estimators.progress import ProgressLines
-from skstein.inference import PMD, Ensemble, resolve_engine
+from skstein.inference import PMD, AdaptivePMFVB, Ensemble, resolve_engine
 from skstein.inference.base import Engine
 from skstein.inference.networks._registry import NETWORK_ENGINES
 from skstein.inference.networks.curve import curve_middle
@@ -767,6 +767,9 @@ def test_intervals_hold_the_probabilities_or_say_that_they_are_too_narrow(rng):
     assert share < 0.7
     with pytest.warns(UserWarning, match="standard deviations, .* are too narrow"):
         predictive(model, X_test[:3]).std()
+    assert share_inside("pmfvb")[1] > 0.7
+    with pytest.warns(UserWarning, match="intervals are too narrow"):  # whose steps are short
+        assert share_inside(AdaptivePMFVB(batch_size=4))[1] < 0.5
 
 
 def test_a_fit_warns_of_nothing():

@@ -36,6 +36,7 @@ from ..targets.networks.mlp import MLPTarget
 
 _NO_ROWS = np.array([], dtype=np.int64)
 _FIRST_ROWS = 20  # of a stream, which know a column's size to a sixth
+_LEAST_TIME = 10.0  # of Langevin dynamics; 13 leave 0.88 of the 90 % intervals right, 4 leave 0.7
 _FITTING = 1e-3, 1e3  # sizes of features and outcomes that weights of size 1 can match
 
 
@@ -119,8 +120,10 @@ class _BayesianMLP(BayesianEstimator):
 
     @property
     def _narrow(self):
-        """Whether particles are networks as trained, or in a plane: their spread says little."""
-        return self._subspace is not None or getattr(self.inference_, "near_start", False)
+        """Whether particles are near networks as trained, or in a plane: their spread is little."""
+        near = getattr(self.inference_, "near_start", False)
+        time = self.posterior_.diagnostics.get("time", np.inf)
+        return self._subspace is not None or near or time < _LEAST_TIME
 
     def set_params(self, **params):
         # The engine that a name becomes is set up by the other parameters, whatever their order.

@@ -135,7 +135,9 @@ class AdaptivePMFVB(Engine):
         def make_posterior():
             # Before the first snapshot without draws, which would change what follows.
             particles = np.concatenate(pool) if pool else theta.copy()
-            return ParticlePosterior(particles, history=rounds.history.arrays(), n_iter=iteration)
+            history = rounds.history.arrays()
+            own = {"time": step * iteration} if self.preconditioned else {}
+            return ParticlePosterior(particles, history=history, n_iter=iteration, diagnostics=own)
 
         rounds = Rounds(self.max_iter, make_posterior, callback)
         for iteration in range(1, self.max_iter + 1):
