@@ -405,6 +405,14 @@ def test_a_constant_outcome_is_warned_of():
         network(BayesianMLPRegressor).fit(X[:1], [3.0])
 
 
+def test_outcomes_that_are_lost_beside_values_far_off_are_warned_of(rng):
+    X, far = rng.normal(size=(60, 1)), np.append(1e5, np.zeros(59))
+    with pytest.warns(UserWarning, match="half of y is within a thousandth"):
+        network(BayesianMLPRegressor).fit(X, X[:, 0] + far)
+    network(BayesianMLPRegressor).fit(X, X[:, 0] + 1e-3 * far)
+    network(BayesianMLPRegressor).fit(X, far + 1e5 * (X[:, 0] > 1.0))  # zeros are told apart
+
+
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_training_that_diverges_says_so(Estimator):
     X, y = data(Estimator)

@@ -35,6 +35,7 @@ _N_NODES = 8  # of the quadrature over distances along a tangent
 _STEPS = np.linspace(-6.0, 6.0, 97)
 _LOG_SHARES = log_softmax(-0.5 * _STEPS**2)
 
+_FINEST = 1e-3  # of the standard deviation of y, the least noise of a row
 _ENOUGH = 200  # rows, to tell where there is how much noise
 
 
@@ -265,9 +266,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         Warns
         -----
         UserWarning
-            If y is constant, as that of one row is. If ``standardize=False`` and X or y is a
-            thousand times too large or too small for the priors. If the weights of several rows sum
-            to 1 or less.
+            If y is constant, as that of one row is, or half of it is within a thousandth of its
+            standard deviation. If ``standardize=False`` and X or y is a thousand times too large or
+            too small for the priors. If the weights of several rows sum to 1 or less.
         ConvergenceWarning
             If networks diverge, die (put out the same for every row) or explain the rows worse
             than a constant does. They are left out, unless all of them do. If the loss of networks
@@ -290,6 +291,13 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             warn(
                 f"{which} is constant ({y[0, constant].tolist()}): there is nothing to learn, and "
                 "the noise comes from its prior.",
+                UserWarning,
+            )
+        spread = np.median(np.abs(y - np.median(y, axis=0)), axis=0)
+        if np.any((spread > 0.0) & (spread < _FINEST * scaling.y_scale * scaling.y_size)):
+            warn(
+                "half of y is within a thousandth of its standard deviation, where networks see no "
+                "difference: leave out the values far off, or transform y.",
                 UserWarning,
             )
         target = self._make_target(X, y, weights, scaling)
