@@ -35,6 +35,8 @@ __all__ = [
     "weighted_ess",
 ]
 
+ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size to mean much
+
 
 def split_rhat(draws, *, rank=True):
     """Potential scale reduction of half chains: 1 where they agree, larger where they do not.

@@ -68,6 +68,7 @@ def validate_data(estimator, X, y="no_validation", **options):
 
 def check_features(estimator, X, reset):
     """Record, or compare, the number and names of the columns of X, whatever they hold."""
+    refuse_dask(X, "X")
     _validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 

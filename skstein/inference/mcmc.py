@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._input.validation import HasMethods, Interval, StrOptions
-from ..diagnostics import rank_diagnostics
+from ..diagnostics import ENOUGH_DRAWS, rank_diagnostics
 from ..posterior import ParticlePosterior
 from ..samplers import SAMPLERS
 from ..samplers.base import declared
@@ -25,12 +25,7 @@ from ..targets.transformed import of_model
 from ._building_blocks.chain_faults import MAX_DIVERGENT, divergences, misfit, moments_missed
 from ._building_blocks.particles import automatic_particles, within_support
 from ._building_blocks.rounds import History, Rounds
-from ._building_blocks.zero_variance import (
-    ENOUGH_DRAWS,
-    monte_carlo_errors,
-    move_to_moments,
-    representative,
-)
+from ._building_blocks.zero_variance import monte_carlo_errors, move_to_moments, representative
 from .base import N_PARTICLES, SubsamplingEngine
 
 _N_CHAINS = 8

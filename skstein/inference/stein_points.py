@@ -15,14 +15,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._input.validation import Interval, StrOptions
-from ..diagnostics import split_rhat
+from ..diagnostics import ENOUGH_DRAWS, split_rhat
 from ..kernels import IMQ, Kernel
 from ..posterior import ParticlePosterior
 from ..samplers import HMC
 from ._building_blocks.chain_faults import divergences
 from ._building_blocks.particles import automatic_particles, within_support
 from ._building_blocks.rounds import Rounds, require_finite
-from ._building_blocks.zero_variance import ENOUGH_DRAWS, move_to_moments
+from ._building_blocks.zero_variance import move_to_moments
 from .base import ParticleEngine
 
 _N_CHAINS = 4

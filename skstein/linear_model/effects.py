@@ -21,14 +21,7 @@ from scipy.special import ndtri
 from sklearn.utils import Bunch, check_array, check_X_y
 
 from .._input.columns import canonical, column_position, dense, missing_values
-from .._input.validation import (
-    about,
-    check_features,
-    check_magnitude,
-    check_present,
-    columns_of,
-    refuse_dask,
-)
+from .._input.validation import about, check_features, check_magnitude, check_present, columns_of
 from ..targets import Grouping, MixedTarget
 from .offset import split_offset
 
@@ -331,7 +324,6 @@ class RandomEffects:
 
 def read_groups(estimator, X, y="no_validation", reset=False):
     """X as a `GroupedRows`, and y if given, validated; the layout is set if ``reset``."""
-    refuse_dask(X, "X")
     if sparse.issparse(X):
         X = canonical(X.tocsr())
     if not hasattr(X, "shape"):

@@ -121,9 +121,8 @@ class _BayesianMLP(BayesianEstimator):
     @property
     def _narrow(self):
         """Whether particles are near networks as trained, or in a plane: their spread is little."""
-        near = getattr(self.inference_, "near_start", False)
-        time = self.posterior_.diagnostics.get("time", np.inf)
-        return self._subspace is not None or near or time < _LEAST_TIME
+        near = self._subspace is not None or getattr(self.inference_, "near_start", False)
+        return near or self.posterior_.diagnostics.get("time", np.inf) < _LEAST_TIME
 
     def set_params(self, **params):
         # The engine that a name becomes is set up by the other parameters, whatever their order.

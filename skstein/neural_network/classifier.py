@@ -127,7 +127,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
 
     _effort = (5_000, 15)
     # The curvature of classes changes with the probabilities: steps are shorter than a regressor's.
-    _chain_steps: ClassVar[dict] = {"step_size": 0.1, "thinning": 40}
+    _chain_steps: ClassVar[dict] = {"step_size": 0.05, "thinning": 60}
 
     _: KW_ONLY
     inference: Any = "mcmc"

@@ -59,7 +59,9 @@ _PATIENCE = 100  # times `_LEAST_STEPS` that a draw waits for them
 _HEAT, _SMALL_STEP = 0.5, 0.05
 _LEAST_STEPS = 20  # between Gibbs steps, and after a draw to see whether it was in a hot time
 _STEPS = 420  # of a draw, of 1000 rows
-_RENEWAL = 16  # Gibbs steps between two metrics
+# Gibbs steps between two metrics, on the way and among draws. A new one depends on where the chain
+# is, which no posterior survives unless the chain has forgotten where the last one was taken.
+_RENEWAL, _RENEWAL_OF_DRAWS = 16, 60
 
 
 @dataclass
@@ -79,8 +81,8 @@ class NetworkChain:
         Steps to the next Gibbs step.
     unsettled : int
         Steps to take before what too long a step has done is forgotten.
-    n_gibbs, renewal : int
-        Gibbs steps done, and before the next metric.
+    age : float
+        Of the metric, in Gibbs steps; infinite for one that is to be renewed.
     alive : bool
         False for a chain that has left for infinity: it stays at its last state.
     """
@@ -93,8 +95,7 @@ class NetworkChain:
     precision: np.ndarray | None = None
     until: int = 0
     unsettled: int = 0
-    n_gibbs: int = 0
-    renewal: int = 0
+    age: float = np.inf
     alive: bool = True
 
 
@@ -197,7 +198,7 @@ class SGHMC(Sampler):
         for row, own in zip(theta, rng.spawn(len(theta)), strict=True):
             velocity = own.standard_normal(target.n_weights)
             chains.append(NetworkChain(np.array(row, dtype=float), velocity, step, own))
-            self._advance(target, chains[-1], n_iterations * self._n_steps(target))
+            self._advance(target, chains[-1], n_iterations * self._n_steps(target), _RENEWAL)
         return NetworkChains(chains)
 
     def draw(self, target, n_draws, chains):
@@ -218,17 +219,17 @@ class SGHMC(Sampler):
         scores = target.score(draws.reshape(-1, target.dim)).reshape(draws.shape)
         return chains, draws, scores, 1.0
 
-    def _advance(self, target, chain, n_steps):
+    def _advance(self, target, chain, n_steps, renewal=_RENEWAL_OF_DRAWS):
         batch_size = self._resolve_batch_size(target)
         noise = (target.n_rows / batch_size - 1.0) * target.unevenness
         while n_steps > 0 and chain.alive:
             theta = chain.theta
             if chain.until == 0:
                 theta, chain.precision = target.resample(theta, chain.rng)
-                if chain.n_gibbs >= chain.renewal:
+                if chain.age >= renewal:
                     chain.metric = target.metric(theta, chain.precision, chain.rng)
-                    chain.renewal = chain.n_gibbs + _RENEWAL
-                chain.n_gibbs += 1
+                    chain.age = 0
+                chain.age += 1
                 chain.until = max(_LEAST_STEPS, target.n_rows // batch_size)
             count = min(n_steps, chain.until)
             before = theta
@@ -259,7 +260,7 @@ class SGHMC(Sampler):
                     chain.theta = before
                     chain.step *= _DOWN
                 chain.velocity = chain.rng.standard_normal(len(velocity))
-                chain.unsettled, chain.renewal = _SETTLED, chain.n_gibbs
+                chain.unsettled, chain.age = _SETTLED, chain.age + _RENEWAL
             else:
                 chain.unsettled = max(0, chain.unsettled - count)
                 chain.step = min(self._longest_step(target), _UP * chain.step)

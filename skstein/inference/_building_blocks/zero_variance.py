@@ -12,12 +12,11 @@ import numpy as np
 from scipy.sparse import diags_array
 from scipy.stats import kurtosis
 
-from ...diagnostics import mcse_mean, mcse_sd
+from ...diagnostics import ENOUGH_DRAWS, mcse_mean, mcse_sd
 from ...targets.gaussian_at_mode import DIAGONAL_ABOVE
 from ...thinning.balanced import balanced_thin
 from ...thinning.moments import recalibrated
 
-ENOUGH_DRAWS = 8  # of each chain, for R-hat and effective sample size
 _OUTER = np.array([0.05, 0.95])
 _DRAWS_A_COORDINATE = 4  # fewer do not tell a covariance
 _LEAST_POINTS = 50  # whose quantiles follow their moments
