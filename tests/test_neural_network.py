@@ -24,7 +24,9 @@ from skstein.inference import PMD, AdaptivePMFVB, Ensemble, resolve_engine
 from skstein.inference.base import Engine
 from skstein.inference.networks._registry import NETWORK_ENGINES
 from skstein.inference.networks.curve import curve_middle
+from skstein.outcomes import Bernoulli
 from skstein.priors import Normal
+from skstein.samplers import HMC
 from skstein.targets.networks import null_space
 from skstein.targets.networks.mlp import MLPTarget
 from small import ENGINES, crossed, later, network
@@ -778,6 +780,33 @@ def test_intervals_hold_the_probabilities_or_say_that_they_are_too_narrow(rng):
     assert share_inside("pmfvb")[1] > 0.7
     with pytest.warns(UserWarning, match="intervals are too narrow"):  # whose steps are short
         assert share_inside(AdaptivePMFVB(batch_size=4))[1] < 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tails", [1.2, np.inf])
+def test_probabilities_vary_as_in_long_chains(rng, tails):
+    X = np.repeat(rng.normal(size=(6, 1)), 20, axis=0)
+    if np.isfinite(tails):
+        X = rng.standard_t(tails, size=(80, 2))
+    y = (np.arange(len(X)) < 8) ^ (X[:, 0] > 0.0)
+    model = BayesianMLPClassifier(n_networks=10, random_state=0).fit(X, y)
+    X = StandardScaler().fit_transform(X)
+    target = MLPTarget(
+        X,
+        y.astype(float),
+        outcome=Bernoulli(),
+        hidden_layer_sizes=(100,),
+        prior=Normal(3.0),
+        dtype=np.float64,
+    )
+    sampler = HMC(trajectory=2.5, max_leapfrogs=100, acceptance=0.8)
+    chains = sampler.warm_up(target, 100, target.sample_initial(rng, 8), rng)
+    _, draws, _, _ = sampler.draw(target, 150, chains)
+    long, short = (
+        expit(target.network.outputs(theta, X)[..., 0]).std(axis=0).mean()
+        for theta in (draws.reshape(-1, target.dim), model.posterior_.particles)
+    )
+    assert 0.8 < short / long < 1.3
 
 
 def test_a_fit_warns_of_nothing():

@@ -5,9 +5,9 @@ After Chen, Fox & Guestrin (2014), with what networks of a few thousand weights 
 - a metric of curvature, :math:`K^T K = (H + \operatorname{diag}(\tau + 0.1\, h))^{-1}`, from the
   blocks :math:`H` of the Gauss-Newton matrix that belong to a layer, the prior precisions
   :math:`\tau` and the diagonal :math:`h` of H: in other units chains creep along the directions
-  that the data leave open. It is renewed on the way, and h has a floor: a unit that is dead when
-  the metric is taken has no curvature, and throws the chain out when it wakes up. Large layers have
-  :math:`\operatorname{diag}(h + \tau)^{-1}`;
+  that the data leave open. It is renewed on the way, and seldom among draws. h has a floor: a unit
+  that is dead when the metric is taken has no curvature, and throws the chain out when it wakes up.
+  Large layers have :math:`\operatorname{diag}(h + \tau)^{-1}`;
 - velocities no larger than 4 standard deviations;
 - steps of a length of their own: where the mean square of a chain's velocities, 1 in equilibrium,
   is above :math:`1 + 4 \sqrt{2 / d}`, the velocities are drawn again, the chain goes back to the
