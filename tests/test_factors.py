@@ -23,7 +23,7 @@ from skstein.targets import (
     LinearTarget,
     LogInverseGamma,
     LogisticTarget,
-    PrecisionNormal,
+    NormalFactor,
     SoftmaxTarget,
     Target,
     Transformed,
@@ -58,7 +58,7 @@ def test_entropies_of_independent_variables_add_up():
 def test_multivariate_normal(rng):
     factor = np.tril(rng.normal(size=(3, 3))) + 2 * np.eye(3)
     precision, mean = factor @ factor.T, rng.normal(size=3)
-    distribution = PrecisionNormal(precision, precision @ mean)
+    distribution = NormalFactor(precision, precision @ mean)
     covariance = np.linalg.inv(precision)
     draws = distribution.sample(rng, 20_000)
     white = (draws - mean) @ factor
@@ -70,7 +70,7 @@ def test_multivariate_normal(rng):
 
 def test_a_precision_has_to_be_positive_definite():
     with pytest.raises(np.linalg.LinAlgError):
-        PrecisionNormal(-np.eye(2), np.zeros(2))
+        NormalFactor(-np.eye(2), np.zeros(2))
 
 
 class OneObservation(Target):
@@ -90,7 +90,7 @@ class OneObservation(Target):
         return tuple(forms[j] if j in self._closed else np.array([j]) for j in (0, 1))
 
     def _w_given_v(self, theta):
-        return PrecisionNormal(np.array([[1 + np.exp(-theta[:, 1]).mean()]]), np.array([self.y]))
+        return NormalFactor(np.array([[1 + np.exp(-theta[:, 1]).mean()]]), np.array([self.y]))
 
     def _v_given_w(self, theta):
         return LogInverseGamma(1.5, 1 + 0.5 * np.mean(theta[:, 0] ** 2))

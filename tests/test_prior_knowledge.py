@@ -28,13 +28,13 @@ from skstein import (
 from skstein.inference import FWSS, MCMC, PMD, PMFVB, SVGD, LaplaceDraws
 from skstein.priors import Horseshoe, MultivariateNormal, Normal
 from skstein.targets import (
-    HalfLineMap,
     HorseshoeTarget,
     LinearTarget,
     LogisticTarget,
     NormalPriorTarget,
     OneSignedTarget,
     ProbitTarget,
+    SignMap,
     SoftmaxTarget,
 )
 from skstein.targets.regression.horseshoe import HorseshoeMap
@@ -221,7 +221,7 @@ def test_particles_that_are_too_few_for_a_covariance_are_refused(rng):
 @pytest.mark.parametrize("signs", [[1.0, -1.0, 0.0], [0.0, 1.0, 1.0]])
 def test_the_half_line_map_is_a_bijection_with_its_derivatives(signs, rng):
     signs, scale = np.array(signs), np.array([0.1, 2.0, 1.0])
-    bijection = HalfLineMap(signs, scale)
+    bijection = SignMap(signs, scale)
     z = np.linspace(-6.0, 6.0, 25)[:, None] * np.array([1.0, 0.7, -0.9])
     theta = bijection.forward(z)
     assert ((theta * signs >= 0.0) | (signs == 0.0)).all()

@@ -36,7 +36,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skstein import BayesianLinearRegression, BayesianLogisticRegression, infer
 from skstein.inference import PMFVB
 from skstein.priors import AdaptiveRidge, HierarchicalNormal
-from skstein.targets import ConjugateFactor, LogInverseGamma, PrecisionNormal, Target
+from skstein.targets import ConjugateFactor, LogInverseGamma, NormalFactor, Target
 
 Y = 2.0
 
@@ -68,7 +68,7 @@ class OneObservation(Target):
 
     def w_given_v(self, theta):
         precision = 1 + np.exp(-theta[:, 1]).mean()
-        return PrecisionNormal(np.array([[precision]]), np.array([Y]))
+        return NormalFactor(np.array([[precision]]), np.array([Y]))
 
     def v_given_w(self, theta):
         return LogInverseGamma(1.5, 1 + 0.5 * np.mean(theta[:, 0] ** 2))

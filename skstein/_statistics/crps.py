@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from .quantiles import weighted_quantile
-from .resampling import few_components
+from .resampling import few_resampled
 
 # Normal scores of the quantiles between which the integrand is smooth enough for a few nodes.
 _SCORES = np.linspace(-6.0, 6.0, 13)
@@ -84,7 +84,7 @@ def mixture_crps(cdf, ppf, weights, y, *, discrete):
     >>> mixture_crps(cdf, ppf, one, np.array([0.5]), discrete=False).round(6)
     array([0.083333])
     """
-    few = few_components(weights)
+    few = few_resampled(weights)
     points = np.concatenate([ppf(level, few) for level in ndtr(_SCORES)], axis=1)
     shares = np.outer(_SHARES / _SHARES.sum(), np.full(len(few), 1.0 / len(few))).ravel()
     knots = weighted_quantile(points.T, shares, ndtr(_SCORES)).T

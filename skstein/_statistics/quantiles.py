@@ -3,7 +3,7 @@
 import numpy as np
 
 from .._tools.row_blocks import row_blocks
-from .resampling import few_components
+from .resampling import few_resampled
 
 _ROUNDING = 1e-12  # of sums of weights
 _MOST_STEPS = 100
@@ -184,7 +184,7 @@ def mixture_quantiles(cdf, ppf, weights, q, *, discrete, pdf=None):
     ... )
     array([[1., 9.]])
     """
-    few, result = few_components(weights), []
+    few, result = few_resampled(weights), []
     for level in q:
         if level in (0.0, 1.0):
             ends = ppf(level, slice(None))

@@ -16,6 +16,6 @@ def systematic_resampling(weights, n, rng=None):
     return np.minimum(found, len(weights) - 1)
 
 
-def few_components(weights):
+def few_resampled(weights):
     """Indices of a few components of a mixture, which stand for all with equal weights."""
     return systematic_resampling(weights, min(len(weights), _FEW))

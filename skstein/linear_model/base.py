@@ -261,7 +261,7 @@ class BayesianLinearModel(BayesianEstimator):
         if signs.any():
             if scaling.half_scale is None:
                 scaling.half_scale = half_scale(target)
-            bijection = targets.HalfLineMap(signs, scaling.half_scale)
+            bijection = targets.SignMap(signs, scaling.half_scale)
             target = targets.OneSignedTarget(target, bijection)
             to_original = targets.Composition(to_original, bijection)
         return target, to_original

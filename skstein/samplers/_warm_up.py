@@ -27,7 +27,7 @@ _FIRST_WINDOW = 10
 _LONGEST = 5.0  # logarithm of an adapted step size, beyond ten times the first guess
 
 
-def quantized(step_size):
+def quantized_step_size(step_size):
     """``step_size`` on a geometric grid of ratio ``2 ** (1 / 16)``.
 
     An adapted step size depends on the energies of the steps before, and they on it: without the
@@ -48,7 +48,7 @@ class DualAveraging:
     """
 
     def __init__(self, step_size, target):
-        self.step_size = quantized(step_size)
+        self.step_size = quantized_step_size(step_size)
         self._centre, self._target = math.log(10.0 * step_size), target
         self._error = self._average = 0.0
         self._t = 0
@@ -61,12 +61,12 @@ class DualAveraging:
         log_step = self._centre - math.sqrt(self._t) / 0.05 * self._error
         log_step = min(log_step, self._centre + _LONGEST)
         self._average += self._t**-0.75 * (log_step - self._average)
-        self.step_size = quantized(math.exp(log_step))
+        self.step_size = quantized_step_size(math.exp(log_step))
 
     def freeze(self):
         """Use the averaged step size from now on."""
         if self._t:
-            self.step_size = quantized(math.exp(self._average))
+            self.step_size = quantized_step_size(math.exp(self._average))
 
 
 class Metric:

@@ -59,9 +59,10 @@ _PATIENCE = 100  # times `_LEAST_STEPS` that a draw waits for them
 _HEAT, _SMALL_STEP = 0.5, 0.05
 _LEAST_STEPS = 20  # between Gibbs steps, and after a draw to see whether it was in a hot time
 _STEPS = 420  # of a draw, of 1000 rows
-# Gibbs steps between two metrics, on the way and among draws. A new one depends on where the chain
-# is, which no posterior survives unless the chain has forgotten where the last one was taken.
-_RENEWAL, _RENEWAL_OF_DRAWS = 16, 60
+# Time (the sum of steps) between two metrics. A new one depends on where the chain is, which no
+# posterior survives unless the chain has forgotten where the last one was taken. The warm-up has
+# two at least, and too long a step brings the next one nearer.
+_RENEWAL, _HOT_RENEWAL = 60.0, 15.0
 
 
 @dataclass
@@ -82,7 +83,7 @@ class NetworkChain:
     unsettled : int
         Steps to take before what too long a step has done is forgotten.
     age : float
-        Of the metric, in Gibbs steps; infinite for one that is to be renewed.
+        Of the metric, in units of time; infinite before there is one.
     alive : bool
         False for a chain that has left for infinity: it stays at its last state.
     """
@@ -195,10 +196,11 @@ class SGHMC(Sampler):
                 "minibatches."
             )
         step, chains = self._longest_step(target), []
+        n_steps = n_iterations * self._n_steps(target)
         for row, own in zip(theta, rng.spawn(len(theta)), strict=True):
             velocity = own.standard_normal(target.n_weights)
             chains.append(NetworkChain(np.array(row, dtype=float), velocity, step, own))
-            self._advance(target, chains[-1], n_iterations * self._n_steps(target), _RENEWAL)
+            self._advance(target, chains[-1], n_steps, min(_RENEWAL, 0.5 * n_steps * step))
         return NetworkChains(chains)
 
     def draw(self, target, n_draws, chains):
@@ -219,7 +221,7 @@ class SGHMC(Sampler):
         scores = target.score(draws.reshape(-1, target.dim)).reshape(draws.shape)
         return chains, draws, scores, 1.0
 
-    def _advance(self, target, chain, n_steps, renewal=_RENEWAL_OF_DRAWS):
+    def _advance(self, target, chain, n_steps, renewal=_RENEWAL):
         batch_size = self._resolve_batch_size(target)
         noise = (target.n_rows / batch_size - 1.0) * target.unevenness
         while n_steps > 0 and chain.alive:
@@ -228,8 +230,7 @@ class SGHMC(Sampler):
                 theta, chain.precision = target.resample(theta, chain.rng)
                 if chain.age >= renewal:
                     chain.metric = target.metric(theta, chain.precision, chain.rng)
-                    chain.age = 0
-                chain.age += 1
+                    chain.age = 0.0
                 chain.until = max(_LEAST_STEPS, target.n_rows // batch_size)
             count = min(n_steps, chain.until)
             before = theta
@@ -254,13 +255,14 @@ class SGHMC(Sampler):
             chain.theta, chain.velocity = theta, velocity
             chain.until -= count
             n_steps -= count
+            chain.age += count * chain.step
             heat = 0.5 * (np.sum(np.square(velocity)) - len(velocity))
             if heat > _CHANCE * np.sqrt(0.5 * len(velocity)):
                 if np.diff(target.log_density(np.stack([before, theta]))) < heat:
                     chain.theta = before
                     chain.step *= _DOWN
                 chain.velocity = chain.rng.standard_normal(len(velocity))
-                chain.unsettled, chain.age = _SETTLED, chain.age + _RENEWAL
+                chain.unsettled, chain.age = _SETTLED, chain.age + _HOT_RENEWAL
             else:
                 chain.unsettled = max(0, chain.unsettled - count)
                 chain.step = min(self._longest_step(target), _UP * chain.step)

@@ -10,7 +10,7 @@ from .gaussian_at_mode import LaplaceApproximation as LaplaceApproximation
 from .gaussian_at_mode import laplace_approximation as laplace_approximation
 from .log_density import LogDensity as LogDensity
 from .mean_field_factors import ConjugateFactor as ConjugateFactor
-from .mean_field_factors import PrecisionNormal as PrecisionNormal
+from .mean_field_factors import NormalFactor as NormalFactor
 from .networks.mlp import MLPTarget as MLPTarget
 from .networks.network import Network as Network
 from .one_sided import line_shifts as line_shifts
@@ -26,8 +26,8 @@ from .regression.linear import LinearTarget as LinearTarget
 from .regression.mixed import Grouping as Grouping
 from .regression.mixed import MixedTarget as MixedTarget
 from .regression.sharded import over_shards as over_shards
-from .regression.sign_constraints import HalfLineMap as HalfLineMap
 from .regression.sign_constraints import OneSignedTarget as OneSignedTarget
+from .regression.sign_constraints import SignMap as SignMap
 from .surrogate import Surrogate as Surrogate
 from .transformed import Transformed as Transformed
 from .volatility.smoothed_path import FactorizedTarget as FactorizedTarget

@@ -45,7 +45,7 @@ class ConjugateFactor:
     optimum: Callable
 
 
-class PrecisionNormal:
+class NormalFactor:
     """A normal distribution given by its precision.
 
     Parameters
@@ -62,8 +62,8 @@ class PrecisionNormal:
     Examples
     --------
     >>> import numpy as np
-    >>> from skstein.targets import PrecisionNormal
-    >>> PrecisionNormal(4.0 * np.eye(2), np.array([4.0, 8.0])).mean
+    >>> from skstein.targets import NormalFactor
+    >>> NormalFactor(4.0 * np.eye(2), np.array([4.0, 8.0])).mean
     array([1., 2.])
     """
 

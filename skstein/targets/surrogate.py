@@ -33,7 +33,6 @@ _MOST_ROWS = 0.5  # of all; with more there is nothing to gain
 _N_DIRECTIONS = 12
 _FAR = 10.0  # standard deviations from the center
 _LEAST_SHARE = 0.2  # of the mean share: far out, where no draw went, no row must stand for too many
-_MUCH = 10**7  # rows times coordinates from which chains on all rows take minutes
 
 
 class Surrogate(Wrapper):
@@ -128,12 +127,6 @@ def surrogate_lacks(target):
     if "multiplier" not in signature(target.take).parameters:
         return "take(rows, multiplier), and the target takes rows as they are"
     return f"at most {DIAGONAL_ABOVE} coordinates" if target.dim > DIAGONAL_ABOVE else ""
-
-
-def worth_a_surrogate(target):
-    """Whether a target has so many rows that chains take minutes, and allows a surrogate."""
-    much = (target.n_rows or 0) * target.dim >= _MUCH
-    return much and not getattr(target, "sufficient", False) and not surrogate_lacks(target)
 
 
 def chosen_rows(target, laplace, n_rows="auto"):

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ...samplers import MALA, Chains
-from ...samplers._warm_up import quantized
+from ...samplers._warm_up import quantized_step_size
 from ...targets.mean_field_factors import ConjugateFactor, indices_of
 
 _MALA = MALA()
@@ -209,7 +209,7 @@ class AdjustedLangevin:
             # So many particles measure the rate well: a plain Robbins-Monro step is quick enough.
             excess = self.acceptance - _MALA.acceptance
             self._log_step += 2 * excess / math.sqrt(self._adapted)
-            self.step_size = quantized(math.exp(self._log_step))
+            self.step_size = quantized_step_size(math.exp(self._log_step))
             chains.step_size = math.sqrt(self.step_size)
         return LangevinState(
             chains.theta, chains.log_density, chains.score, (chains.theta, chains.score)

@@ -13,9 +13,10 @@ from sklearn.exceptions import EfficiencyWarning
 from ..._statistics.density_fingerprint import Fingerprint
 from ..._statistics.pareto_smoothing import pareto_smoothed
 from ..._tools.warnings import warn
-from ...targets.surrogate import Surrogate, worth_a_surrogate
+from ...targets.surrogate import Surrogate, surrogate_lacks
 from .stein_identities import affordable_particles
 
+_MUCH = 10**7  # rows times coordinates from which chains on all rows take minutes
 NEGLIGIBLE = 0.05  # standard deviation of the log ratio, which is left as it is
 _MAX_K = 0.7
 _LEAST_ESS = 0.1  # of the particles
@@ -42,6 +43,12 @@ def surrogate_of(target, engine):
             by=engine.name,
         )
     return target
+
+
+def worth_a_surrogate(target):
+    """Whether a target has so many rows that chains take minutes, and allows a surrogate."""
+    much = (target.n_rows or 0) * target.dim >= _MUCH
+    return much and not getattr(target, "sufficient", False) and not surrogate_lacks(target)
 
 
 def correct_surrogate(posterior, target, surrogate, name):

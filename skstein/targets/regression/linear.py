@@ -8,7 +8,7 @@ import numpy as np
 from ... import outcomes
 from ..._tools.copies import changed
 from ..._tools.row_blocks import row_blocks
-from ..mean_field_factors import ConjugateFactor, PrecisionNormal
+from ..mean_field_factors import ConjugateFactor, NormalFactor
 from .glm import RegressionTarget
 from .noise_map import NoiseMap
 
@@ -157,7 +157,7 @@ class LinearTarget(RegressionTarget):
         moment = self._moment + self._gram @ self._center
         zero = np.zeros((1, self.dim))
         pull = self._add_prior_score(zero, zero.copy())[0, :-1]  # of normals: precision times loc
-        return PrecisionNormal(information, precision * moment + pull)
+        return NormalFactor(information, precision * moment + pull)
 
     def _noise_given_coef(self, theta):
         weight, rss, _ = self._sufficient(theta[:, :-1])

@@ -17,7 +17,7 @@ from ..transformed import Transformed
 _LOG2 = np.log(2.0)
 
 
-class HalfLineMap:
+class SignMap:
     """A map of some coordinates from the whole line to the positive or negative half.
 
     Parameters
@@ -30,8 +30,8 @@ class HalfLineMap:
     Examples
     --------
     >>> import numpy as np
-    >>> from skstein.targets import HalfLineMap
-    >>> HalfLineMap(np.array([1.0, -1.0, 0.0]), np.ones(3)).forward(np.zeros((1, 3))).round(3)
+    >>> from skstein.targets import SignMap
+    >>> SignMap(np.array([1.0, -1.0, 0.0]), np.ones(3)).forward(np.zeros((1, 3))).round(3)
     array([[ 0.674, -0.674,  0.   ]])
     """
 
@@ -89,7 +89,7 @@ class OneSignedTarget(Transformed):
     Parameters
     ----------
     target : Target
-    bijection : HalfLineMap
+    bijection : SignMap
     """
 
     def __init__(self, target, bijection):
