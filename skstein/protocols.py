@@ -243,7 +243,9 @@ class TrainableNetwork(Protocol):
     def scales(self, theta: Array, precision: Array, rng: np.random.Generator) -> Array:
         """Standard deviation that each weight of a network would have on its own, (n_weights,)."""
 
-    def metric(self, theta: Array, precision: Array, rng: np.random.Generator) -> Any:
+    def metric(
+        self, theta: Array, precision: Array, damping: float, rng: np.random.Generator
+    ) -> Any:
         """Covariance that the weights of a network are thought to have, for `hamiltonian_steps`."""
 
     def resample(self, theta: Array, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -269,7 +269,7 @@ def test_metric_is_the_inverse_of_the_curvature_of_each_layer(rng, monkeypatch):
     for first, end in [(16, 31), (31, 35)]:
         own = slice(first, end)
         expected[own, own] = matrix[own, own] + np.diag(precision[own] + 0.1 * diagonal[own])
-    values, starts = target.metric(theta, precision, rng)
+    values, starts = target.metric(theta, precision, 0.1, rng)
     rows = np.split(values, np.cumsum(np.arange(target.n_weights) - starts + 1)[:-1])
     factor = np.zeros_like(matrix)
     for i, (start, row) in enumerate(zip(starts, rows, strict=True)):
@@ -414,7 +414,7 @@ def test_hamiltonian_steps_sample_the_posterior(batch_size, friction, rng):
     covariance = np.linalg.inv(design.T @ design + np.diag(precision))
     mean = covariance @ design.T @ y
     theta, velocity = np.append(mean, 0.0), rng.normal(size=p + 1)
-    metric = target.metric(theta, precision, rng)
+    metric = target.metric(theta, precision, 0.1, rng)
     draws = []
     for _ in range(4000):
         theta, velocity = target.hamiltonian_steps(

@@ -2,7 +2,7 @@
 
 from dataclasses import KW_ONLY, dataclass
 from functools import wraps
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -127,7 +127,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
 
     _effort = (5_000, 15)
     # The curvature of classes changes with the probabilities: steps are shorter than a regressor's.
-    _chain_steps: ClassVar[dict] = {"step_size": 0.05, "thinning": 60}
+    _chain_steps = {"step_size": 0.05, "thinning": 100, "friction": 1.0, "damping": 0.5}
 
     _: KW_ONLY
     inference: Any = "mcmc"

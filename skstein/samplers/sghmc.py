@@ -49,7 +49,7 @@ from .._input.validation import Interval, StrOptions
 from .._tools.warnings import warn
 from .base import Sampler
 
-_LEAST_BATCH, _LARGEST_RATIO = 1000, 50
+_ALL_ROWS, _LEAST_BATCH, _LARGEST_RATIO = 2000, 1000, 50
 # Velocities of too long a step are hot: their squares leave what chance and a rise of the density
 # explain. Steps go down fast, and up slowly.
 _CHANCE, _DOWN, _UP = 4.0, 0.7, 1.02
@@ -129,9 +129,13 @@ class SGHMC(Sampler):
     friction : float, default=0.1
         The least: a step keeps a share ``exp(-friction * step_size)`` of the velocity. The smaller
         a minibatch, the more friction takes off the heat of its noise, up to 1.
+    damping : float, default=0.1
+        What share of its diagonal is added to the curvature. With more of it the directions that
+        become stiff while the metric grows old are heated less by minibatches, and the others are
+        crossed more slowly.
     batch_size : int, "auto" or None, default="auto"
-        Rows of a step: 1000, or a fiftieth of the rows if that is more, for "auto", and with uneven
-        weights more, by their mean square over their mean; all for None.
+        Rows of a step: for "auto" all if they are 2000 at most, else 1000, or a fiftieth if that is
+        more, and with uneven weights more, by their mean square over their mean; all for None.
 
     References
     ----------
@@ -158,6 +162,7 @@ class SGHMC(Sampler):
         "step_size": [Interval(Real, 0, None, closed="neither")],
         "thinning": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "friction": [Interval(Real, 0, None, closed="neither")],
+        "damping": [Interval(Real, 0, None, closed="left")],
         "batch_size": [None, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     }
 
@@ -165,6 +170,7 @@ class SGHMC(Sampler):
     thinning: int | str = "auto"
     _: KW_ONLY
     friction: float = 0.1
+    damping: float = 0.1
     batch_size: int | str | None = "auto"
 
     def warm_up(self, target, n_iterations, theta, rng):
@@ -229,22 +235,16 @@ class SGHMC(Sampler):
             if chain.until == 0:
                 theta, chain.precision = target.resample(theta, chain.rng)
                 if chain.age >= renewal:
-                    chain.metric = target.metric(theta, chain.precision, chain.rng)
+                    chain.metric = target.metric(theta, chain.precision, self.damping, chain.rng)
                     chain.age = 0.0
                 chain.until = max(_LEAST_STEPS, target.n_rows // batch_size)
             count = min(n_steps, chain.until)
             before = theta
+            friction = max(self.friction, min(1.0, chain.step * noise / (2.0 * _HEAT)))
             theta, velocity = target.hamiltonian_steps(
-                theta,
-                chain.velocity,
-                chain.metric,
-                chain.precision,
-                chain.step,
-                max(self.friction, min(1.0, chain.step * noise / (2.0 * _HEAT))),
-                batch_size,
-                count,
-                chain.rng,
-            )
+                theta, chain.velocity, chain.metric, chain.precision, chain.step, friction,
+                batch_size, count, chain.rng,
+            )  # fmt: skip
             if not np.isfinite(theta).all():
                 chain.alive = False
                 warn(
@@ -295,6 +295,6 @@ class SGHMC(Sampler):
         if self.batch_size is None:
             return n
         if self.batch_size == "auto":
-            usual = max(_LEAST_BATCH, n // _LARGEST_RATIO)
-            return min(n, round(usual * max(1.0, target.unevenness)))
+            usual = max(_LEAST_BATCH, n // _LARGEST_RATIO) * max(1.0, target.unevenness)
+            return n if n <= _ALL_ROWS else min(n, round(usual))
         return min(self.batch_size, n)

@@ -144,7 +144,7 @@ class Recording:
     def resample(self, theta, rng):
         return theta, np.ones(3)
 
-    def metric(self, theta, precision, rng):
+    def metric(self, theta, precision, damping, rng):
         return np.ones(3), np.arange(3)
 
     def hamiltonian_steps(self, theta, velocity, *rest):
@@ -171,7 +171,12 @@ def test_uneven_weights_are_heat_of_minibatches(rng):
 
 @pytest.mark.parametrize(
     ("n", "batch_size", "step_size", "friction", "n_steps"),
-    [(90, 90, 0.2, 0.1, 126), (4000, 1000, 0.2, 0.6, 420), (20_000, 1000, 0.05, 0.95, 420)],
+    [
+        (90, 90, 0.2, 0.1, 126),
+        (2000, 2000, 0.2, 0.1, 420),
+        (4000, 1000, 0.2, 0.6, 420),
+        (20_000, 1000, 0.05, 0.95, 420),
+    ],
 )
 def test_small_minibatches_have_friction_and_few_rows_fewer_steps(
     n, batch_size, step_size, friction, n_steps, rng

@@ -34,7 +34,6 @@ from .weight_priors import weight_prior
 
 _METRIC_ROWS = 500  # of which curvature is measured
 _LARGEST_BLOCK = 600  # weights of a layer whose curvature is a matrix
-_DAMPING = 0.1
 _FIRST_ROWS = 100  # on which almost every network shows that it is alive
 
 
@@ -435,11 +434,12 @@ class MLPTarget(Target):
         _, diagonal = self._curvature(theta, rng)
         return 1.0 / np.sqrt(diagonal + precision)
 
-    def metric(self, theta, precision, rng):
+    def metric(self, theta, precision, damping, rng):
         """What the covariance of the weights of one particle is thought to be, layer by layer.
 
-        The inverse of the Gauss-Newton matrix of a layer and of the prior precisions, with a tenth
-        of the diagonal in `scales`; of layers of more than 600 weights, of that diagonal.
+        The inverse of the Gauss-Newton matrix of a layer and of the prior precisions, with a share
+        ``damping`` of the diagonal in `scales`; of layers of more than 600 weights, of that
+        diagonal.
 
         Returns
         -------
@@ -453,7 +453,7 @@ class MLPTarget(Target):
             if block.ndim == 1:
                 rows.append(1.0 / np.sqrt(diagonal[layer] + precision[layer]))
             else:
-                block[np.diag_indices_from(block)] += precision[layer] + _DAMPING * diagonal[layer]
+                block[np.diag_indices_from(block)] += precision[layer] + damping * diagonal[layer]
                 cholesky, inverse = get_lapack_funcs(("potrf", "trtri"), (block,))
                 factor, _ = cholesky(block.T, lower=True, overwrite_a=True)
                 factor, _ = inverse(factor, lower=True, overwrite_c=True)
