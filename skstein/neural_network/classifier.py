@@ -32,7 +32,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         hyperbolic tangents.
     inference : str or engine instance, default="mcmc"
         What follows the training of the networks. "mcmc": a chain of stochastic gradient
-        Hamiltonian Monte Carlo from each network, 1200 steps, which on a few hundred rows draw the
+        Hamiltonian Monte Carlo from each network, 2000 steps, which on a few hundred rows draw the
         posterior; "ksd-mcmc": thinned if ``inference__n_particles`` (200) is less than the number
         of draws, ten for each network. "pmfvb", "svgd" or "fwss": particles that go on from the
         networks by these engines. "ensemble": nothing, in a third of the time; it predicts about as

@@ -2,12 +2,12 @@ r"""Stochastic gradient Hamiltonian Monte Carlo, for one network at a time.
 
 After Chen, Fox & Guestrin (2014), with what networks of a few thousand weights were found to need:
 
-- a metric of curvature, :math:`K^T K = (H + \operatorname{diag}(\tau + 0.1\, h))^{-1}`, from the
+- a metric of curvature, :math:`K^T K = (H + \operatorname{diag}(\tau + \alpha h))^{-1}`, from the
   blocks :math:`H` of the Gauss-Newton matrix that belong to a layer, the prior precisions
   :math:`\tau` and the diagonal :math:`h` of H: in other units chains creep along the directions
   that the data leave open. It is renewed on the way, and seldom among draws. h has a floor: a unit
   that is dead when the metric is taken has no curvature, and throws the chain out when it wakes up.
-  Large layers have :math:`\operatorname{diag}(h + \tau)^{-1}`;
+  :math:`\alpha` is the `damping`. Large layers have :math:`\operatorname{diag}(h + \tau)^{-1}`;
 - velocities no larger than 4 standard deviations;
 - steps of a length of their own: where the mean square of a chain's velocities, 1 in equilibrium,
   is above :math:`1 + 4 \sqrt{2 / d}`, the velocities are drawn again, the chain goes back to the
@@ -16,9 +16,10 @@ After Chen, Fox & Guestrin (2014), with what networks of a few thousand weights 
   drawn;
 - the noise that a minibatch brings, measured by its errors, is taken off that of the dynamics. It
   heats stiff directions all the same, by :math:`\varepsilon (n / B - 1) / (2 \gamma)`, and the
-  friction :math:`\gamma` is as large as that asks for. On all rows it is small: directions in which
-  the posterior is wide are then crossed in one sweep, where with much friction they are diffused
-  through;
+  friction :math:`\gamma` is as large as that asks for, where they are as stiff as when the metric
+  was taken; some become a hundred times as stiff, and `damping` holds against it. On all rows
+  friction is small: directions in which the posterior is wide are then crossed in one sweep, where
+  with much friction they are diffused through;
 - noise variances and prior precisions are drawn from their conditionals (Gibbs steps), at most once
   in an epoch.
 
@@ -61,8 +62,8 @@ _LEAST_STEPS = 20  # between Gibbs steps, and after a draw to see whether it was
 _STEPS = 420  # of a draw, of 1000 rows
 # Time (the sum of steps) between two metrics. A new one depends on where the chain is, which no
 # posterior survives unless the chain has forgotten where the last one was taken. The warm-up has
-# two at least, and too long a step brings the next one nearer.
-_RENEWAL, _HOT_RENEWAL = 60.0, 15.0
+# two at least, and a hot time brings the next one.
+_RENEWAL = 60.0
 
 
 @dataclass
@@ -83,7 +84,7 @@ class NetworkChain:
     unsettled : int
         Steps to take before what too long a step has done is forgotten.
     age : float
-        Of the metric, in units of time; infinite before there is one.
+        Of the metric, in units of time; infinite for one to be renewed.
     alive : bool
         False for a chain that has left for infinity: it stays at its last state.
     """
@@ -262,7 +263,7 @@ class SGHMC(Sampler):
                     chain.theta = before
                     chain.step *= _DOWN
                 chain.velocity = chain.rng.standard_normal(len(velocity))
-                chain.unsettled, chain.age = _SETTLED, chain.age + _HOT_RENEWAL
+                chain.unsettled, chain.age = _SETTLED, np.inf
             else:
                 chain.unsettled = max(0, chain.unsettled - count)
                 chain.step = min(self._longest_step(target), _UP * chain.step)
