@@ -35,7 +35,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         Hamiltonian Monte Carlo from each network, 2000 steps, which on a few hundred rows draw the
         posterior; "ksd-mcmc": thinned if ``inference__n_particles`` (200) is less than the number
         of draws, ten for each network. "pmfvb", "svgd" or "fwss": particles that go on from the
-        networks by these engines. "ensemble": nothing, in a third of the time; it predicts about as
+        networks by these engines. "ensemble": nothing, in a fifth of the time; it predicts about as
         well, but intervals of probabilities are far too narrow, as of "svgd" and "fwss". Or an
         engine, which is cloned; an `Ensemble` takes the place of the training that the parameters
         below describe. If you set a parameter of the engine, such as ``inference__n_draws`` of
