@@ -60,13 +60,15 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         What follows the training of the networks. "ensemble": nothing; variances of normal noise
         are then those of rows that a network was not trained on, while other noise is that of the
         training, which is too small. "mcmc": a chain of stochastic gradient Hamiltonian Monte Carlo
-        from each network; "ksd-mcmc": thinned if ``inference__n_particles`` (200) is less than the
-        number of draws, ten for each network. "pmfvb", "svgd" or "fwss": particles that go on from
-        the networks by these engines. Or an engine, which is cloned; an `Ensemble` takes the place
-        of the training that the parameters below describe. If you set a parameter of the engine,
-        such as ``inference__n_draws`` of "mcmc" or ``inference__max_iter`` of "svgd", the name
-        becomes an engine with that parameter. "ensemble" then becomes an `Ensemble` that takes the
-        parameters below as they are at that moment.
+        from each network, on minibatches if there are more than 2000 rows, which leave intervals of
+        the mean, not those of outcomes, up to twice too wide; "ksd-mcmc": thinned if
+        ``inference__n_particles`` (200) is less than the number of draws, ten for each network.
+        "pmfvb", "svgd" or "fwss": particles that go on from the networks by these engines. Or an
+        engine, which is cloned; an `Ensemble` takes the place of the training that the parameters
+        below describe. If you set a parameter of the engine, such as ``inference__n_draws`` of
+        "mcmc" or ``inference__max_iter`` of "svgd", the name becomes an engine with that parameter.
+        "ensemble" then becomes an `Ensemble` that takes the parameters below as they are at that
+        moment.
     subspace : "curve" or None, default=None
         "curve": of all networks, only those in a plane, through two trained networks and the middle
         of a curve of good networks between them. There ``inference`` may be "mcmc", "ksd-mcmc",

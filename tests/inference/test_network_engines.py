@@ -139,12 +139,13 @@ class Recording:
     unevenness = 1.0
 
     def __init__(self, n_rows):
-        self.n_rows, self.calls = n_rows, []
+        self.n_rows, self.calls, self.renewed = n_rows, [], []
 
     def resample(self, theta, rng):
         return theta, np.ones(3)
 
     def metric(self, theta, precision, damping, rng):
+        self.renewed.append(theta[0])
         return np.ones(3), np.arange(3)
 
     def hamiltonian_steps(self, theta, velocity, *rest):
@@ -214,3 +215,13 @@ def test_a_hot_time_is_not_drawn(rng):
     steps = draws[0, :, 0]
     assert not np.any((steps >= 180) & (steps < 280))
     assert np.all(np.diff(steps) >= 100)
+    assert target.renewed == [0, 60, 180]  # in the warm-up, and where the chain is back
+
+
+@pytest.mark.parametrize(("step_size", "renewed"), [(0.2, [0, 300, 600, 900]), (0.05, [0, 300])])
+def test_a_metric_is_renewed_when_the_last_one_is_forgotten(step_size, renewed, rng):
+    """After 60 units of time, and after half of the warm-up, of 600 steps; of 1100 in all."""
+    target, sampler = HotOnce(500), SGHMC(step_size, thinning=100)
+    target.hot = True  # not any more
+    sampler.draw(target, 5, sampler.warm_up(target, 6, np.zeros((1, 3)), rng))
+    assert target.renewed == renewed
