@@ -22,8 +22,8 @@ from ._input.validation import (
     StrOptions,
     check_count,
     check_fractions,
+    check_level,
     check_magnitude,
-    interval_ends,
     refuse_dask,
     validate_data,
     validated,
@@ -237,7 +237,7 @@ class StochasticVolatility(BayesianEstimator):
             If ``level`` is outside [0, 1].
         """
         check_is_fitted(self)
-        ends = self.posterior_.quantile(interval_ends(level))[:, 3:]
+        ends = self.posterior_.quantile(check_level(level))[:, 3:]
         return np.exp(0.5 * ends).T
 
     def predict(self, horizon=1):
@@ -317,7 +317,7 @@ class StochasticVolatility(BayesianEstimator):
         ValueError
             If ``level`` is outside [0, 1], or ``horizon`` or ``of`` is invalid.
         """
-        return self.predict_quantiles(horizon, interval_ends(level), of)
+        return self.predict_quantiles(horizon, check_level(level), of)
 
     def sample_predictive(self, horizon=1, n_samples=1, random_state=None):
         """Draw what follows the returns of `fit`.

@@ -186,7 +186,7 @@ def check_fraction(value, name):
     return float(fractions[0])
 
 
-def interval_ends(level):
-    """The two quantiles between which a central interval of probability ``level`` lies."""
+def check_level(level):
+    """Check ``level``; return the quantiles that an interval of this probability lies between."""
     level = check_fraction(level, "level")
     return np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])

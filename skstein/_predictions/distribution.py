@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._input.validation import interval_ends
+from .._input.validation import check_level
 
 
 class Predictive:
@@ -124,7 +124,7 @@ class Predictive:
         ValueError
             If ``level`` is outside [0, 1].
         """
-        return self.quantiles(interval_ends(level))
+        return self.quantiles(check_level(level))
 
     def log_predictive(self, y):
         """Logarithm of the density, or probability, of each observed outcome: the log score.

@@ -25,25 +25,14 @@ from .._input.class_labels import refuse_unknown
 from .._input.validation import (
     about,
     check_fractions,
+    check_level,
     check_sample_weight,
-    interval_ends,
     refuse_dask,
 )
 from .._tools.parallel import one_thread
 from .._tools.random import as_generator
 from .._tools.row_blocks import row_blocks
-
-
-def lazy_on_collections(method):
-    """A prediction that is lazy, block by block, where X is a Dask collection."""
-
-    @wraps(method)
-    def predicted(self, X, *args, **kwargs):
-        if not shards.is_collection(X):
-            return method(self, X, *args, **kwargs)
-        return shards.by_block(lambda rows: method(self, rows, *args, **kwargs), X)
-
-    return predicted
+from ..shards.dask_collections import lazy_on_collections
 
 
 class PredictsOutcomes:
@@ -139,7 +128,7 @@ class PredictsOutcomes:
         ValueError
             If ``level`` is outside [0, 1].
         """
-        return self.predict_quantiles(X, interval_ends(level))
+        return self.predict_quantiles(X, check_level(level))
 
     def sample_predictive(self, X, n_samples=1, random_state=None):
         """Draw outcomes, or labels, from the posterior predictive distribution.

@@ -1,6 +1,8 @@
-"""Copies of an object with some attributes changed."""
+"""Copies of an object: with some attributes changed, and out of a pickle."""
 
 import copy
+
+import numpy as np
 
 
 def changed(original, /, **attributes):
@@ -16,3 +18,13 @@ def changed(original, /, **attributes):
     twin = copy.copy(original)
     vars(twin).update(attributes)
     return twin
+
+
+class Aligned:
+    """What lies at odd addresses once it is unpickled is moved, or products have other bits."""
+
+    def __setstate__(self, state):
+        for name, value in state.items():
+            if isinstance(value, np.ndarray):
+                value = np.require(value, requirements="A")
+            vars(self)[name] = value

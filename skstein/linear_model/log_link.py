@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._predictions.methods import lazy_on_collections
+from ..shards.dask_collections import lazy_on_collections
 from .regressor import GeneralizedLinearRegressor
 
 

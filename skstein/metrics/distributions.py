@@ -7,7 +7,7 @@ Beside these there are scikit-learn's ``mean_pinball_loss``, of a quantile, and 
 import numpy as np
 
 from .. import _jit
-from .._input.validation import interval_ends
+from .._input.validation import check_level
 from .._statistics.crps import crps_of_points
 from .._tools.row_blocks import row_blocks
 from ._average import average, normalized
@@ -153,7 +153,7 @@ def interval_score(y_true, interval, level=0.9, *, sample_weight=None):
     4.0
     """
     y_true, low, high = _ends(y_true, interval)
-    tail = interval_ends(level)[0]
+    tail = check_level(level)[0]
     if tail == 0.0:
         raise ValueError(f"level must be less than 1 for an interval score, got {level!r}.")
     outside = np.maximum(low - y_true, 0.0) + np.maximum(y_true - high, 0.0)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._estimators.inside_pipelines import inside, named_posterior
-from .._input.validation import check_count, interval_ends
+from .._input.validation import check_count, check_level
 from ..posterior import weighted_quantile
 from ._common import COLORS, GREY, new_axes, positions
 
@@ -173,7 +173,7 @@ class PosteriorIntervalDisplay:
 
     @classmethod
     def _of(cls, posterior, values, names, chosen, level, inner_level, **kwargs):
-        q = np.concatenate([[0.5], interval_ends(level), interval_ends(inner_level)])
+        q = np.concatenate([[0.5], check_level(level), check_level(inner_level)])
         quantiles = weighted_quantile(values[:, :, chosen], posterior.weights, q)
         quantiles = np.moveaxis(quantiles, 0, -1)
         return cls(

@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 
 from .._estimators.inside_pipelines import inside
-from .._input.validation import check_count, interval_ends
+from .._input.validation import check_count, check_level
 from ..posterior import weighted_quantile
 from ..predictive import predictive
 from ._common import COLORS, GREY, check_one_outcome, new_axes
-from ._table import table_of
+from ._named_columns import table_of
 
 
 @dataclass(eq=False, repr=False)
@@ -141,7 +141,7 @@ class PredictiveIntervalDisplay:
         if not len(grid):
             raise ValueError("values is empty: name at least one value of the feature.")
         rows = table.typical(_groups(estimator, table)) if kind == "typical" else table
-        ends = interval_ends(level)
+        ends = check_level(level)
         means, mean_intervals, intervals = [], [], []
         for value in grid:
             prediction = predictive(estimator, rows.replaced(name, value))

@@ -382,3 +382,26 @@ def _tiled(value, p, name):
         allowed = "positive and finite, from 1e-150" if name == "scale" else "finite, from -1e150"
         raise ValueError(f"the prior's {name} must be {allowed} to 1e150; got {value}.")
     return np.tile(value, p // max(1, len(value))) if value.ndim else np.full(p, float(value))
+
+
+class FlatPrior(Prior):
+    """No prior: what stands in its place is added elsewhere."""
+
+    updated = None
+
+    def log_density(self, coef):
+        return np.zeros(len(coef))
+
+    def score(self, coef):
+        return np.zeros_like(coef)
+
+    curvature = score
+
+    def precision(self, coef):
+        return np.zeros((len(coef), len(coef)))
+
+    def expected_precision(self, second_moment):
+        return np.zeros(len(second_moment))
+
+    def sample(self, rng, m, p):
+        return np.zeros((m, p))

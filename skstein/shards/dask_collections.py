@@ -1,6 +1,6 @@
 """Collections of rows: which there are, how they become shards, and predictions block by block."""
 
-from functools import partial
+from functools import partial, wraps
 
 import numpy as np
 
@@ -181,3 +181,15 @@ def _values(function, one, rows):
 
 def _indexed(function, kind, one, frame):
     return kind(_values(function, one, {"X": frame}), index=frame.index)
+
+
+def lazy_on_collections(method):
+    """A prediction that is lazy, block by block, where X is a Dask collection."""
+
+    @wraps(method)
+    def predicted(self, X, *args, **kwargs):
+        if not is_collection(X):
+            return method(self, X, *args, **kwargs)
+        return by_block(lambda rows: method(self, rows, *args, **kwargs), X)
+
+    return predicted

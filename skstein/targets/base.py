@@ -234,3 +234,25 @@ class Target:
                 f"({m},)."
             )
         return theta, value.reshape(m)
+
+
+class SummedTarget(Target):
+    """Base class of densities whose value and score come from one walk over the rows.
+
+    A subclass writes ``_sum``, the log likelihood and its score as far as wanted, and
+    ``_add_prior_score``.
+    """
+
+    _sum: Any
+    _add_prior_score: Any
+
+    def log_likelihood(self, theta, rows=None):
+        return self._sum(theta, rows, value=True, score=False)[0]
+
+    def score(self, theta, rows=None):
+        _, score = self._sum(theta, rows, value=False, score=True)
+        return self._add_prior_score(theta, score)
+
+    def log_density_and_score(self, theta):
+        value, score = self._sum(theta, None, value=True, score=True)
+        return value + self.log_prior(theta), self._add_prior_score(theta, score)

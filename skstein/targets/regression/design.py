@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ..._tools.copies import changed
+from ..._tools.copies import Aligned, changed
 from ..._tools.row_blocks import LEAST_ROWS
 
 # Up to here a copy is not a burden, and a little faster.
@@ -76,16 +76,6 @@ def _gram(columns, weights):
         half = np.sqrt(weights)[:, None] * columns
         return half.T @ half
     return columns.T @ (weights[:, None] * columns)
-
-
-class Aligned:
-    """What lies at odd addresses once it is unpickled is moved, or products have other bits."""
-
-    def __setstate__(self, state):
-        for name, value in state.items():
-            if isinstance(value, np.ndarray):
-                value = np.require(value, requirements="A")
-            vars(self)[name] = value
 
 
 class _Design(Aligned):

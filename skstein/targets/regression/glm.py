@@ -4,42 +4,18 @@ All sums over rows go block by block (`_tools/row_blocks.py`), through BLAS and 
 exponentials, which are several times faster than a compiled scalar loop.
 """
 
-from typing import Any
-
 import numpy as np
 
-from ..._tools.copies import changed
+from ..._tools.copies import Aligned, changed
 from ..._tools.row_blocks import row_blocks
 from ...outcomes import Bernoulli, Categorical, Probit
 from ...priors import Normal
 from ...priors.noise import JointPrior
 from ...protocols import Observed
-from ..base import Target, as_names, check_distinct
-from .design import Aligned, make_design
+from ..base import SummedTarget, as_names, check_distinct
+from .design import make_design
 
 SEARCHED_UP_TO = 10_000  # rows with which a search for other modes costs little
-
-
-class SummedTarget(Target):
-    """Base class of densities whose value and score come from one walk over the rows.
-
-    A subclass writes ``_sum``, the log likelihood and its score as far as wanted, and
-    ``_add_prior_score``.
-    """
-
-    _sum: Any
-    _add_prior_score: Any
-
-    def log_likelihood(self, theta, rows=None):
-        return self._sum(theta, rows, value=True, score=False)[0]
-
-    def score(self, theta, rows=None):
-        _, score = self._sum(theta, rows, value=False, score=True)
-        return self._add_prior_score(theta, score)
-
-    def log_density_and_score(self, theta):
-        value, score = self._sum(theta, None, value=True, score=True)
-        return value + self.log_prior(theta), self._add_prior_score(theta, score)
 
 
 class RegressionTarget(Aligned, SummedTarget):

@@ -22,10 +22,10 @@ from scipy.linalg import block_diag
 
 from ..._tools.copies import changed
 from ...priors import Normal
+from ...priors.coefficients import FlatPrior
 from ...priors.deviations import LogInverseGamma
 from ..base import Target
 from ..mean_field_factors import ConjugateFactor, indices_of
-from .joint_prior import FlatPrior
 
 
 class HierarchicalTarget(Target):

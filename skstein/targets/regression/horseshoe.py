@@ -32,13 +32,13 @@ from scipy.special import expit, ndtr, ndtri
 
 from ... import _jit
 from ..._tools.copies import changed
+from ...priors.coefficients import FlatPrior
 from ...priors.deviations import LogInverseGamma
 from ..bijections import Placed
 from ..gaussian_at_mode import gaussian_bijection, laplace_approximation
 from ..log_density import LogDensity
 from ..subspace import SliceTarget
 from ..wrapper import InnerTarget, Wrapper
-from .joint_prior import FlatPrior
 
 _ROUND = 0.02  # below which w does not tell the logarithmic spike at 0
 _W_MOST = 8.0

@@ -3,32 +3,9 @@
 import numpy as np
 
 from ..._tools.copies import changed
-from ...priors import Prior
+from ...priors.coefficients import FlatPrior
 from ..bijections import Affine
 from ..wrapper import Wrapper
-
-
-class FlatPrior(Prior):
-    """No prior: what stands in its place is added elsewhere."""
-
-    updated = None
-
-    def log_density(self, coef):
-        return np.zeros(len(coef))
-
-    def score(self, coef):
-        return np.zeros_like(coef)
-
-    curvature = score
-
-    def precision(self, coef):
-        return np.zeros((len(coef), len(coef)))
-
-    def expected_precision(self, second_moment):
-        return np.zeros(len(second_moment))
-
-    def sample(self, rng, m, p):
-        return np.zeros((m, p))
 
 
 class NormalPriorTarget(Wrapper):

@@ -22,6 +22,7 @@ import scipy.sparse
 
 from ..._tools.copies import changed
 from ...priors import HalfNormal
+from ..base import SummedTarget
 from ..bijections import Within
 from ..gaussian_at_mode import (
     DIAGONAL_ABOVE,
@@ -32,7 +33,7 @@ from ..gaussian_at_mode import (
 from ..subspace import SliceTarget
 from ..transformed import Transformed
 from .effects_map import EffectBlock, EffectsMap, solve_lower
-from .glm import SEARCHED_UP_TO, RegressionTarget, SummedTarget
+from .glm import SEARCHED_UP_TO, RegressionTarget
 from .grouped_design import GroupedDesign, GroupedGram, Grouping
 from .linear import LinearTarget
 
