@@ -237,8 +237,7 @@ class StochasticVolatility(BayesianEstimator):
             If ``level`` is outside [0, 1].
         """
         check_is_fitted(self)
-        ends = self.posterior_.quantile(check_level(level))[:, 3:]
-        return np.exp(0.5 * ends).T
+        return np.exp(0.5 * self.posterior_.quantile(check_level(level))[:, 3:]).T
 
     def predict(self, horizon=1):
         """Mean volatility of the returns that follow those of `fit`, over the posterior.
@@ -499,5 +498,4 @@ def _resampled(x, log_weights, rng):
     rows = np.arange(m)[:, None]
     positions = rows + (np.arange(k) + rng.random((m, 1))) / k
     chosen = np.searchsorted((cumulative + rows).ravel(), positions.ravel())
-    chosen = np.minimum(chosen.reshape(m, k), k * rows + k - 1)
-    return x.ravel()[chosen]
+    return x.ravel()[np.minimum(chosen.reshape(m, k), k * rows + k - 1)]

@@ -4,7 +4,7 @@ An estimator builds a target, passes it to `skstein.inference.infer` and keeps t
 its predictions are averages over them (`_predictions/methods.py`).
 """
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -44,6 +44,9 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
 
     _named_parameters: ClassVar[dict] = {"inference": resolve_engine}
 
+    # No page is published that scikit-learn's diagrams could link to.
+    _doc_link_module = ""
+
     _kept: ClassVar[list] = []  # names of the attributes of the last fit
 
     def __new__(cls, *args, **params):
@@ -59,17 +62,6 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _get_doc_link(self):
-        """For the question mark in scikit-learn's diagrams."""
-        from importlib.metadata import PackageNotFoundError, metadata
-
-        kind, urls = type(self), []
-        if kind.__module__.partition(".")[0] == "skstein":
-            with suppress(PackageNotFoundError):
-                urls = metadata("skstein").get_all("Project-URL", [])
-        pages = dict(url.split(", ", 1) for url in urls).get("Documentation", "")
-        return f"{pages}/generated/skstein.html#skstein.{kind.__name__}" if pages else ""
 
     def _infer(self, target, bijection, X, y, sample_weight, offset=None, **fitted):
         """Run the engine on `target`, and set the attributes that follow from the posterior.

@@ -499,17 +499,9 @@ def passes(
                 )  # fmt: skip
             elif purpose == CHAIN:
                 # What the minibatch brings of noise is taken off that of the dynamics.
-                share = 1.0
-                if likelihood == 0:
-                    share = 0.0
-                    usual = batch_size * noise.shape[0] * total / n
-                    for k in range(noise.shape[0]):
-                        share += losses[k] * inverse[k] / usual
-                    share = min(1.0, share)
-                share *= squares / total
                 ratio = n / batch_size
                 keep = math.exp(-friction * step_size)
-                variance = 1.0 - keep**2 - step_size**2 * (ratio - 1.0) * share
+                variance = 1.0 - keep**2 - step_size**2 * (ratio - 1.0) * squares / total
                 _kick(
                     weights, first, second, starts, gradient, precision, dtype(step_size),
                     dtype(keep), dtype(ratio), dtype(math.sqrt(max(0.0, variance))),

@@ -185,6 +185,7 @@ class PredictsOutcomes:
         --------
         sample_predictive : Draws of the outcome itself.
         """
+        self._warn_of_means()
         drawn = self._drawn_heads(X, n_samples, random_state)
         means = without_overflow(self._outcome.expected(heads) for _, heads, _ in drawn)
         return np.moveaxis(means, 1, -1) if self._outcome.has_classes else means
@@ -204,8 +205,12 @@ class PredictsOutcomes:
             units of y; or entropies of the label in nats, the epistemic one being the mutual
             information between label and parameters.
         """
+        self._warn_of_means()
         aleatoric, epistemic = self._uncertainty(X)
         return Bunch(total=aleatoric + epistemic, aleatoric=aleatoric, epistemic=epistemic)
+
+    def _warn_of_means(self):
+        """Warn where means of the outcome vary otherwise than their posterior does."""
 
     def _log_scores(self, X, y):
         return self._scores(X, y, self._outcome.log_predictive)
@@ -336,8 +341,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         -------
         y : ndarray of shape (n_samples,)
         """
-        codes = np.argmax(self.predict_log_proba(X), axis=1)
-        return self.classes_[codes]
+        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
 
     def _observed(self, y):
         """Positions of the classes of ``y``."""

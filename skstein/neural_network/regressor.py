@@ -295,11 +295,13 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
                 "the noise comes from its prior.",
                 UserWarning,
             )
-        spread = np.median(np.abs(y - np.median(y, axis=0)), axis=0)
-        if np.any((spread > 0.0) & (spread < _FINEST * scaling.y_scale * scaling.y_size)):
+        middle = partial(np.quantile, q=0.5, axis=0, method="lower")  # a value, if half is one
+        spread = middle(np.abs(y - middle(y)))
+        if np.any(~constant & (spread < _FINEST * scaling.y_scale * scaling.y_size)):
             warn(
                 "half of y is within a thousandth of its standard deviation, where networks see no "
-                "difference: leave out the values far off, or transform y.",
+                "difference: leave out the values far off, or transform y. If half of y is one "
+                'value, use a classifier, or at least noise="normal".',
                 UserWarning,
             )
         target = self._make_target(X, y, weights, scaling)
@@ -398,6 +400,16 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         # Too small a scale says little, too large a one outweighs the rows.
         scale = self.noise_scale or 0.01 * np.min(self._scaling.y_size) ** 2
         return Normal(InverseGamma(shape, scale))
+
+    def _warn_of_means(self):
+        check_is_fitted(self)
+        steps = getattr(getattr(self.inference_, "sampler", None), "rows_of_step", None)
+        if steps is not None and steps(self._n_rows) < self._n_rows:
+            warn(
+                "chains on minibatches let means of y vary up to twice as much as their posterior "
+                "does (outcomes are right): fit with inference__sampler__batch_size=None.",
+                UserWarning,
+            )
 
     @property
     def _stops_early(self):

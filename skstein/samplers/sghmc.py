@@ -29,13 +29,12 @@ log likelihood and friction :math:`\gamma`:
 .. math::
    v' &= v - \varepsilon\, K (\tfrac nB G + \tau \odot \theta), \\
    v &\leftarrow e^{-\gamma \varepsilon} v'
-   + \sqrt{\max(0, 1 - e^{-2 \gamma \varepsilon} - \varepsilon^2 (\tfrac nB - 1) u s)}\; \xi, \\
+   + \sqrt{\max(0, 1 - e^{-2 \gamma \varepsilon} - \varepsilon^2 (\tfrac nB - 1) u)}\; \xi, \\
    \theta &\leftarrow \theta + \tfrac 12 \varepsilon\, K^T (v' + v),
 
-where s is the mean squared error of the batch over the noise variance, at most 1; 1 unless the
-noise is normal; and u is the mean square of the rows' weights over their mean. So split, between
-two halves of the drift, friction and noise leave the weights of a Gaussian with its covariance,
-whatever the step (Leimkuhler & Matthews 2013).
+where u is the mean square of the rows' weights over their mean. So split, between two halves of the
+drift, friction and noise leave the weights of a Gaussian with its covariance, whatever the step
+(Leimkuhler & Matthews 2013).
 
 There is no acceptance step. The chains explore the mode they start in, and what they draw is an
 approximate posterior around it.
@@ -229,7 +228,7 @@ class SGHMC(Sampler):
         return chains, draws, scores, 1.0
 
     def _advance(self, target, chain, n_steps, renewal=_RENEWAL):
-        batch_size = self._resolve_batch_size(target)
+        batch_size = self.rows_of_step(target.n_rows, target.unevenness)
         noise = (target.n_rows / batch_size - 1.0) * target.unevenness
         while n_steps > 0 and chain.alive:
             theta = chain.theta
@@ -281,21 +280,20 @@ class SGHMC(Sampler):
         return chain.theta
 
     def _longest_step(self, target):
-        batch_size, n = self._resolve_batch_size(target), target.n_rows * target.unevenness
+        batch_size = self.rows_of_step(target.n_rows, target.unevenness)
+        share = batch_size / (target.n_rows * target.unevenness)
         if batch_size == target.n_rows:
             return self.step_size
-        return min(self.step_size, max(_SMALL_STEP, 2.0 * _HEAT * batch_size / n))
+        return min(self.step_size, max(_SMALL_STEP, 2.0 * _HEAT * share))
 
     def _n_steps(self, target):
         if self.thinning == "auto":
             return round(_STEPS * min(1.0, target.n_rows / _LEAST_BATCH) ** 0.5)
         return self.thinning
 
-    def _resolve_batch_size(self, target):
-        n = target.n_rows
-        if self.batch_size is None:
-            return n
-        if self.batch_size == "auto":
-            usual = max(_LEAST_BATCH, n // _LARGEST_RATIO) * max(1.0, target.unevenness)
-            return n if n <= _ALL_ROWS else min(n, round(usual))
-        return min(self.batch_size, n)
+    def rows_of_step(self, n_rows, unevenness=1.0):
+        """How many of the rows a step takes, whose weights are so uneven; see `batch_size`."""
+        if self.batch_size is None or (self.batch_size == "auto" and n_rows <= _ALL_ROWS):
+            return n_rows
+        usual = round(max(_LEAST_BATCH, n_rows // _LARGEST_RATIO) * max(1.0, unevenness))
+        return min(n_rows, usual if self.batch_size == "auto" else self.batch_size)

@@ -185,8 +185,7 @@ def _log_density(target, points):
     except (FloatingPointError, LinAlgError, NotANumber):
         if len(points) == 1:
             return np.array([-np.inf])
-        halves = np.array_split(points, 2)
-        return np.concatenate([_log_density(target, half) for half in halves])
+        return np.concatenate([_log_density(target, half) for half in np.array_split(points, 2)])
 
 
 class StartDraws:

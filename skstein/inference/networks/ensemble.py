@@ -151,7 +151,7 @@ class Ensemble(Engine):
         n_epochs = self._n_epochs(n)
         generators = rng.spawn(len(theta))
         early = self.validation_fraction is not None and n >= _ENOUGH_TO_JUDGE
-        held_out = self._held_out(m, n, target.n_noise, early, rng)
+        held_out = self._held_out(m, target, early, rng)
         judges_noise = target.n_noise > 0 and any(len(rows) for rows in held_out)
         if early or judges_noise:
             pairs = zip(held_out, unseen, strict=False)
@@ -208,7 +208,7 @@ class Ensemble(Engine):
         training, problem = (posterior.state, self.learning_rate, n_steps, patience), ""
         if judges_noise and any(unknown):
             problem = _LEARNT
-        elif init is None and not rounds.stopped and still_training(*training):
+        elif (init is None or any(unknown)) and not rounds.stopped and still_training(*training):
             problem = (
                 "most networks were still on their way when training ended: raise max_iter, or the "
                 f"learning rate, {self.learning_rate:g}."
@@ -225,20 +225,26 @@ class Ensemble(Engine):
             return self.max_iter
         return automatic_epochs(n, resolve_batch_size(self.batch_size, n))
 
-    def _held_out(self, m, n, n_noise, early, rng):
-        """The rows that each network is not trained on."""
+    def _held_out(self, m, target, early, rng):
+        """The rows that each network is not trained on: of repeated ones all, or none."""
+        rows = np.column_stack(target.data[:2])
+        _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        groups, which = np.unique(first[which], return_inverse=True)
+        n = len(groups)
         if early:
-            count = int(np.ceil(self.validation_fraction * n))
+            count = int(np.ceil(self.validation_fraction * n))  # type: ignore[operator]
             if count >= n:
                 raise ValueError(
                     f"validation_fraction={self.validation_fraction:g} leaves none of {n} rows to "
                     "train on; use early_stopping=False."
                 )
-            return [rng.permutation(n)[:count] for _ in range(m)]
-        if not (self.out_of_bag and n_noise) or n == 1:
+            chosen = [rng.permutation(n)[:count] for _ in range(m)]
+        elif not (self.out_of_bag and target.n_noise) or n == 1:
             return [np.array([], dtype=int)] * m
-        folds = np.array_split(rng.permutation(n), min(_N_FOLDS, n))
-        return [folds[i % len(folds)] for i in range(m)]
+        else:
+            folds = np.array_split(rng.permutation(n), min(_N_FOLDS, n))
+            chosen = [folds[i % len(folds)] for i in range(m)]
+        return [np.flatnonzero(np.isin(which, some)) for some in chosen]
 
 
 def _networks_before(init, target):

@@ -133,12 +133,12 @@ def weight_prior(prior):
     Raises
     ------
     ValueError
-        If its precisions have no closed form, or it expects other than 0.
+        If its precisions have no closed form, it expects other than 0, or knows features apart.
     """
-    if prior.blockwise and np.any(prior.loc):
+    if prior.blockwise and (np.any(prior.loc) or np.ndim(getattr(prior, "scale", 0.0))):
         raise ValueError(
-            f"prior={prior!r} expects other coefficients than 0, which weights of a network have "
-            "no use for: use loc=0."
+            f"prior={prior!r} is of coefficients, one for each feature: weights of a network need "
+            "loc=0 and one number for scale. Multiply a feature to give it more or less weight."
         )
     if prior.precisions == "shared":
         return SharedPrecision(prior)
