@@ -415,6 +415,41 @@ def test_outcomes_that_are_lost_beside_values_far_off_are_warned_of(rng):
     network(BayesianMLPRegressor).fit(X, far + 1e5 * (X[:, 0] > 1.0))  # zeros are told apart
 
 
+@pytest.mark.parametrize("share", [0.5, 0.6])
+def test_outcomes_half_of_which_are_one_value_are_warned_of_where_rows_have_their_own_noise(
+    share, rng
+):
+    X, y = rng.normal(size=(60, 2)), np.where(np.arange(60) < 60 * share, 0.0, 1.0)
+    network(BayesianMLPRegressor, noise="normal").fit(X, y)
+    with pytest.warns(UserWarning, match='one value, use a classifier, or at least noise="normal"'):
+        network(BayesianMLPRegressor, "mcmc", noise="heteroscedastic").fit(X, y)
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_of_repeated_rows_all_are_held_out_or_none(early_stopping, rng):
+    X = rng.normal(size=(20, 2))
+    X, y = np.repeat(X, 3, axis=0), np.repeat(X[:, 0], 3)
+    reg = network(BayesianMLPRegressor, "ensemble", early_stopping=early_stopping)
+    reg.set_params(batch_size=32).fit(X, y)
+    held_out = [state.held_out for state in reg._networks]
+    assert sum(map(len, held_out)) > 0
+    for rows in held_out:
+        assert_array_equal(rows, np.flatnonzero(np.isin(X[:, 0], X[rows, 0])))
+
+
+def test_means_on_minibatches_vary_too_much_and_say_so(rng):
+    X = rng.normal(size=(2100, 2))
+    reg = BayesianMLPRegressor((4,), n_networks=2, max_iter=2, random_state=0)
+    reg.set_params(inference__sampler__thinning=20).fit(X, X[:, 0] + rng.normal(size=2100))
+    for ask in (reg.predict_uncertainty, reg.sample_mean):
+        with pytest.warns(UserWarning, match="let means of y vary up to twice as much"):
+            ask(X[:3])
+    reg.predict_interval(X[:3])
+    reg.sample_predictive(X[:3])
+    reg.set_params(inference__sampler__batch_size=None).fit(X[:500], X[:500, 0])
+    reg.predict_uncertainty(X[:3])
+
+
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_training_that_diverges_says_so(Estimator):
     X, y = data(Estimator)
@@ -478,6 +513,15 @@ def test_what_was_meant_to_end_early_is_not_reported(Estimator):
             posterior = model.fit(X, y).posterior_
         assert posterior.converged == (model is not stopped)
         assert "on their way" not in posterior.diagnostics.get("message", "")
+
+
+@pytest.mark.filterwarnings("ignore:.* than a constant does")
+def test_training_that_goes_on_from_a_fit_to_other_labels_may_end_too_early(rng):
+    X, y = data(BayesianMLPClassifier)
+    clf = network(BayesianMLPClassifier, warm_start=True).fit(X, y)
+    clf.set_params(learning_rate_init=0.003, max_iter=10)
+    with pytest.warns(ConvergenceWarning, match="on their way"):
+        clf.fit(X, y[::-1])
 
 
 def test_an_ensemble_that_follows_noise_says_so(rng):

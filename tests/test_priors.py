@@ -413,10 +413,12 @@ def test_a_series_with_names_is_refused_and_one_without_read(parameter):
     assert_array_equal(*found)
 
 
-def test_networks_refuse_a_location():
+def test_networks_refuse_a_location_and_scales_of_features():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="use loc=0"):
         BayesianMLPClassifier((4,), prior=Normal(loc=1.0)).fit(X, y)
+    with pytest.raises(ValueError, match="one number for scale"):
+        BayesianMLPClassifier((4,), prior=Normal(scale=[1.0, 1.0, 1e-3, 1.0])).fit(X, y)
 
 
 # In estimators.

@@ -297,7 +297,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             )
         middle = partial(np.quantile, q=0.5, axis=0, method="lower")  # a value, if half is one
         spread = middle(np.abs(y - middle(y)))
-        if np.any(~constant & (spread < _FINEST * scaling.y_scale * scaling.y_size)):
+        # Zeros are told apart from the rest, but left without noise where rows have their own.
+        lost = (spread > 0.0) | (not isinstance(self._outcome, Normal))
+        if np.any(lost & ~constant & (spread < _FINEST * scaling.y_scale * scaling.y_size)):
             warn(
                 "half of y is within a thousandth of its standard deviation, where networks see no "
                 "difference: leave out the values far off, or transform y. If half of y is one "

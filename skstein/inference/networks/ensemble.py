@@ -143,7 +143,7 @@ class Ensemble(Engine):
     def run(self, target, rng, *, init=None, map=map, callback=None):
         m, n = self.moving(N_NETWORKS).n_particles, target.n_rows
         theta = target.sample_initial(rng, m)
-        init, unseen = _networks_before(init, target)
+        init, unseen, anew = _networks_before(init, target)
         unknown = [rows is None for rows in unseen]  # what they were trained on
         if init is not None:
             theta[: len(init)] = init[:m]
@@ -208,7 +208,7 @@ class Ensemble(Engine):
         training, problem = (posterior.state, self.learning_rate, n_steps, patience), ""
         if judges_noise and any(unknown):
             problem = _LEARNT
-        elif (init is None or any(unknown)) and not rounds.stopped and still_training(*training):
+        elif anew and not rounds.stopped and still_training(*training):
             problem = (
                 "most networks were still on their way when training ended: raise max_iter, or the "
                 f"learning rate, {self.learning_rate:g}."
@@ -229,8 +229,7 @@ class Ensemble(Engine):
         """The rows that each network is not trained on: of repeated ones all, or none."""
         rows = np.column_stack(target.data[:2])
         _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-        groups, which = np.unique(first[which], return_inverse=True)
-        n = len(groups)
+        which, n = np.argsort(np.argsort(first))[which], len(first)  # in the order of the rows
         if early:
             count = int(np.ceil(self.validation_fraction * n))  # type: ignore[operator]
             if count >= n:
@@ -248,18 +247,22 @@ class Ensemble(Engine):
 
 
 def _networks_before(init, target):
-    """The networks to start from, and the rows that each was kept from, None where unknown."""
+    """The networks to start from, the rows that each was kept from, and if these rows are others.
+
+    The rows are None where unknown; training is anew without networks, too.
+    """
     if not isinstance(init, ParticlePosterior):
-        return init, []
+        return init, [], init is None
     states = init.state if isinstance(init.state, list) else []
     states = [state for state in states if hasattr(state, "held_out")]
     if not states:
-        return init.particles, [None] * len(init)
+        return init.particles, [None] * len(init), False
     unseen = [
         state.held_out if state.data == target.checksum and len(state.held_out) else None
         for state in states
     ]
-    return np.stack([target.trained(state) for state in states]), unseen
+    anew = any(state.data not in (0, target.checksum) for state in states)
+    return np.stack([target.trained(state) for state in states]), unseen, anew
 
 
 def untrained(target, m, rng):

@@ -137,8 +137,8 @@ def weight_prior(prior):
     """
     if prior.blockwise and (np.any(prior.loc) or np.ndim(getattr(prior, "scale", 0.0))):
         raise ValueError(
-            f"prior={prior!r} is of coefficients, one for each feature: weights of a network need "
-            "loc=0 and one number for scale. Multiply a feature to give it more or less weight."
+            f"prior={prior!r} is for coefficients of features, which weights of a network are not: "
+            "use loc=0 and one number for scale, and multiply features to give them more weight."
         )
     if prior.precisions == "shared":
         return SharedPrecision(prior)
