@@ -224,8 +224,7 @@ class SGHMC(Sampler):
             for t in range(n_draws):
                 self._advance(target, chain, self._n_steps(target) - _LEAST_STEPS)
                 own[t] = self._settled(target, chain)
-        scores = target.score(draws.reshape(-1, target.dim)).reshape(draws.shape)
-        return chains, draws, scores, 1.0
+        return chains, draws, target.score(draws.reshape(-1, target.dim)).reshape(draws.shape), 1.0
 
     def _advance(self, target, chain, n_steps, renewal=_RENEWAL):
         batch_size = self.rows_of_step(target.n_rows, target.unevenness)

@@ -155,6 +155,7 @@ def not_without_noise(estimator):
     expected_failed_checks=not_without_noise,
     xfail_strict=False,
 )
+@pytest.mark.filterwarnings("ignore:.*half of y is within a thousandth")  # labels, for outcomes
 def test_sklearn_check_of_other_noise(estimator, check):
     check(estimator)
 
