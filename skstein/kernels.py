@@ -430,3 +430,8 @@ def _squared_distances(x, y):
     squares += np.vecdot(x, x)[:, None]
     squares += np.vecdot(y, y)
     return np.maximum(squares, 0.0, out=squares)
+
+
+def drift_kernel(kernel):
+    """The kernel of a Stein drift: ``kernel``, or RBF plus linear by default."""
+    return RBF() + Linear() if kernel is None else kernel

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from .._input.validation import Interval, StrOptions
-from ..kernels import Kernel
+from ..kernels import Kernel, drift_kernel
 from ..posterior import ParticlePosterior
 from ._building_blocks.frank_wolfe import SteinMeasure
 from ._building_blocks.moment_matching import matched
 from ._building_blocks.particles import automatic_particles, starting_particles
 from ._building_blocks.rounds import Rounds, require_finite
 from .base import SubsamplingEngine
-from .svgd import SVGD, drift_kernel
+from .svgd import SVGD
 
 # Of the SVGD that finds where searches begin.
 _CACHE: dict[str, Any] = {"max_iter": 8, "learning_rate": 0.2}

@@ -23,12 +23,12 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from .._input.validation import Interval
-from ..kernels import Kernel
+from ..kernels import Kernel, drift_kernel
 from ._building_blocks.frank_wolfe import SteinMeasure
 from ._building_blocks.particles import automatic_particles, starting_particles
 from ._building_blocks.rounds import History, Rounds, require_finite
 from .base import ParticleEngine
-from .svgd import SVGD, drift_kernel
+from .svgd import SVGD
 
 
 @dataclass(eq=False, repr=False)

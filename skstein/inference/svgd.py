@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._input.validation import Interval
-from ..kernels import RBF, Kernel, Linear
+from ..kernels import Kernel, drift_kernel
 from ..posterior import ParticlePosterior
 from ._building_blocks.adam import Adam
 from ._building_blocks.moment_matching import matched
@@ -27,11 +27,6 @@ from ._building_blocks.particles import (
 )
 from ._building_blocks.rounds import Rounds, require_finite
 from .base import SubsamplingEngine
-
-
-def drift_kernel(kernel):
-    """The kernel of a Stein drift: ``kernel``, or RBF plus linear by default."""
-    return RBF() + Linear() if kernel is None else kernel
 
 
 @dataclass(eq=False, repr=False)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 
-def counting_once(t, n_batches):
+def _counting_once(t, n_batches):
     """``2 / (t - 1 + 2 n_batches)``: the first step counts each of its rows once.
 
     The power of the likelihood reached after T steps is ``1 - O(n_batches^2 / T^2)``.
@@ -55,4 +55,4 @@ class InverseSqrt:
         return 1.0 / (self.offset + t**0.5)
 
 
-STEP_SIZES = {"auto": counting_once, "inverse": InverseTime(), "inverse-sqrt": InverseSqrt()}
+STEP_SIZES = {"auto": _counting_once, "inverse": InverseTime(), "inverse-sqrt": InverseSqrt()}

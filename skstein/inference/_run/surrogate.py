@@ -34,7 +34,7 @@ def surrogate_of(target, engine):
     if engine.surrogate is not None and not getattr(target, "sufficient", False):
         return Surrogate(target, engine.surrogate)
     constraints = getattr(engine, "_parameter_constraints", {})
-    if "surrogate" in constraints and engine.batch_size is None and worth_a_surrogate(target):
+    if "surrogate" in constraints and engine.batch_size is None and _worth_a_surrogate(target):
         warn(
             f"on {target.n_rows} rows each step takes a pass over all of them; with "
             'surrogate="auto" the steps are on some of the rows, and the exact density corrects '
@@ -45,7 +45,7 @@ def surrogate_of(target, engine):
     return target
 
 
-def worth_a_surrogate(target):
+def _worth_a_surrogate(target):
     """Whether a target has so many rows that chains take minutes, and allows a surrogate."""
     much = (target.n_rows or 0) * target.dim >= _MUCH
     return much and not getattr(target, "sufficient", False) and not surrogate_lacks(target)

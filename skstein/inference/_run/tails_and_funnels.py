@@ -142,11 +142,11 @@ def follow_tails(target, frame, calibrated):
     if not spread > (_MAX_SPREAD if calibrated else _MAX_SPREAD_OF_CHAINS):
         return frame, None
     draws = _chains(working, start, _N_WARMUP[0], _N_DRAWS[0], rng)
-    funnel, last = fit_funnel(np.concatenate(draws)), draws[:, -1]
+    funnel, last = _fit_funnel(np.concatenate(draws)), draws[:, -1]
     pilot = _pilot(Transformed(working, funnel), funnel.inverse(last), rng)
     bijection, there = frame.bijection, funnel.forward(pilot.draws)
     for layer in range(_MOST_MAPS):
-        funnel = fit_funnel(there)
+        funnel = _fit_funnel(there)
         z = funnel.inverse(there)
         gain = np.mean(0.5 * np.sum(there**2 - z**2, axis=1) - funnel.log_det(z))
         if layer and gain < _LEAST_GAIN:
@@ -191,7 +191,7 @@ def _pilot(target, start, rng):
     return pilot
 
 
-def fit_funnel(draws):
+def _fit_funnel(draws):
     """The `FunnelMap` from standard normal coordinates that fits draws of a posterior.
 
     Its first coordinate is the direction along which the logarithm of the distance from the mean

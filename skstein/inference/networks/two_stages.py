@@ -44,7 +44,7 @@ _STEEP = 10.0
 _AFFORDED = 0.05  # of the row gradients of training, for densities and scores of the particles
 
 
-def works_in_scaled_weights(engine, target):
+def _works_in_scaled_weights(engine, target):
     """Whether an engine asks for no more than `ScaledNetwork` offers, of whatever network."""
     scaled = _scaled(target)
     return all(supports(scaled, part) for part in engine.requires)
@@ -162,7 +162,7 @@ class Trained(Engine):
                 'subspace="curve", where it has a few, or another engine.'
             )
         elif self.then is not None:
-            engine.check(_scaled(target) if works_in_scaled_weights(engine, target) else target)
+            engine.check(_scaled(target) if _works_in_scaled_weights(engine, target) else target)
 
     def n_rounds(self, target):
         rounds = [self._training.n_rounds(target)]
@@ -231,7 +231,7 @@ class Trained(Engine):
                 return approximate(plane, engine, part, map, Progress(engine, callback))
 
             return run, plane.forward, None
-        if not works_in_scaled_weights(engine, target):
+        if not _works_in_scaled_weights(engine, target):
             return partial(engine.run, target, rng, init=theta, map=map), None, None
         scale = _typical_scale(target, theta, target.initial_precision, rng)
         noise = theta[0, target.n_weights :]

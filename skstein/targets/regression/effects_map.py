@@ -34,7 +34,7 @@ def solve_lower(root, a):
     return found
 
 
-def solve_upper(root, a):
+def _solve_upper(root, a):
     """L^-T a, for the Cholesky factors L of all groups of effects at once."""
     found = [None] * len(root)
     for i in reversed(range(len(root))):
@@ -134,7 +134,7 @@ class EffectsMap(Placed):
             parts.append(block.parts(theta, precision))
             _, root, mean = parts[-1]
             own = [m + e for m, e in zip(mean, block.entries(z), strict=True)]
-            for i, effects in enumerate(solve_upper(root, own)):
+            for i, effects in enumerate(_solve_upper(root, own)):
                 theta[:, block.entry[i]] = effects
 
         def log_det():
@@ -189,7 +189,7 @@ class EffectsMap(Placed):
         """
         q, precision = block.size, self._precision(theta)
         effects = block.entries(theta)
-        by_a = solve_upper(root, by_z)
+        by_a = _solve_upper(root, by_z)
         by_root = [
             [-effects[i] * by_z[j] - by_a[i] * mean[j] for j in range(i + 1)] for i in range(q)
         ]
