@@ -423,7 +423,7 @@ def test_outcomes_half_of_which_are_one_value_are_warned_of_where_rows_have_thei
 ):
     X, y = rng.normal(size=(60, 2)), np.where(np.arange(60) < 60 * share, 0.0, 1.0)
     network(BayesianMLPRegressor, noise="normal").fit(X, y)
-    with pytest.warns(UserWarning, match='one value, use a classifier, or at least noise="normal"'):
+    with pytest.warns(UserWarning, match='without noise: compare noise="normal"'):
         network(BayesianMLPRegressor, "mcmc", noise="heteroscedastic").fit(X, y)
 
 

@@ -269,8 +269,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         -----
         UserWarning
             If y is constant, as that of one row is, or half of it is within a thousandth of its
-            standard deviation. If ``standardize=False`` and X or y is a thousand times too large or
-            too small for the priors. If the weights of several rows sum to 1 or less.
+            standard deviation; on one value only where noise is not normal. If
+            ``standardize=False`` and X or y is a thousand times too large or too small for the
+            priors. If the weights of several rows sum to 1 or less.
         ConvergenceWarning
             If networks diverge, die (put out the same for every row) or explain the rows worse
             than a constant does. They are left out, unless all of them do. If the loss of networks
@@ -302,8 +303,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         if np.any(lost & ~constant & (spread < _FINEST * scaling.y_scale * scaling.y_size)):
             warn(
                 "half of y is within a thousandth of its standard deviation, where networks see no "
-                "difference: leave out the values far off, or transform y. If half of y is one "
-                'value, use a classifier, or at least noise="normal".',
+                "difference: leave out the values far off, or transform y. If it is one value, "
+                'rows may be left without noise: compare noise="normal", or a classifier.',
                 UserWarning,
             )
         target = self._make_target(X, y, weights, scaling)
