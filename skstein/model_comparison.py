@@ -290,8 +290,7 @@ def compare(estimators, X, y, sample_weight=None, offset=None):
 
 def _standard_error(scores, counts):
     """Standard error over the choice of rows of the sum of scores (n,), each times its count."""
-    centred = scores - np.average(scores, weights=counts)
-    return float(np.sqrt(counts @ centred**2))
+    return float(np.sqrt(counts @ (scores - np.average(scores, weights=counts)) ** 2))
 
 
 def _stacking_weights(scores, counts):

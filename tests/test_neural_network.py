@@ -428,7 +428,7 @@ def test_outcomes_half_of_which_are_one_value_are_warned_of_where_rows_have_thei
 
 
 @pytest.mark.parametrize("early_stopping", [False, True])
-def test_of_repeated_rows_all_are_held_out_or_none(early_stopping, rng):
+def test_of_copies_all_are_held_out_or_none(early_stopping, rng):
     X = rng.normal(size=(20, 2))
     X, y = np.repeat(X, 3, axis=0), np.repeat(X[:, 0], 3)
     reg = network(BayesianMLPRegressor, "ensemble", early_stopping=early_stopping)
@@ -439,12 +439,29 @@ def test_of_repeated_rows_all_are_held_out_or_none(early_stopping, rng):
         assert_array_equal(rows, np.flatnonzero(np.isin(X[:, 0], X[rows, 0])))
 
 
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_cells_of_a_table_are_no_copies(Estimator):
+    """With all rows of a cell held out networks would be judged where they know nothing."""
+    X = np.tile([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], (25, 1))
+    y = (X[:, 0] != X[:, 1]).astype(int)
+    model = network(Estimator, "ensemble", early_stopping=True).set_params(batch_size=32)
+    model.set_params(hidden_layer_sizes=(16,)).fit(X, y)
+    assert_allclose(
+        predicted(model, X[:4])[:, -1 if Estimator is BayesianMLPClassifier else 0], y[:4], atol=0.2
+    )
+
+
+def test_alike_rows_can_be_held_out():
+    with pytest.warns(UserWarning, match="y is constant"):
+        BayesianMLPRegressor((4,), n_networks=2, max_iter=2).fit(np.ones((30, 2)), np.ones(30))
+
+
 def test_means_on_minibatches_vary_too_much_and_say_so(rng):
     X = rng.normal(size=(2100, 2))
     reg = BayesianMLPRegressor((4,), n_networks=2, max_iter=2, random_state=0)
     reg.set_params(inference__sampler__thinning=20).fit(X, X[:, 0] + rng.normal(size=2100))
     for ask in (reg.predict_uncertainty, reg.sample_mean):
-        with pytest.warns(UserWarning, match="let means of y vary up to twice as much"):
+        with pytest.warns(UserWarning, match="intervals of means of y up to twice"):
             ask(X[:3])
     reg.predict_interval(X[:3])
     reg.sample_predictive(X[:3])
@@ -522,8 +539,9 @@ def test_training_that_goes_on_from_a_fit_to_other_labels_may_end_too_early(rng)
     X, y = data(BayesianMLPClassifier)
     clf = network(BayesianMLPClassifier, warm_start=True).fit(X, y)
     clf.set_params(learning_rate_init=0.003, max_iter=10)
-    with pytest.warns(ConvergenceWarning, match="on their way"):
-        clf.fit(X, y[::-1])
+    for labels in (y[::-1], y):
+        with pytest.warns(ConvergenceWarning, match="on their way"):
+            clf.fit(X, labels)
 
 
 def test_an_ensemble_that_follows_noise_says_so(rng):

@@ -477,7 +477,7 @@ def test_networks_live_with_outcomes_that_repeat():
     X = rng.normal(size=(500, 2))
     y = np.where(X[:, 0] < 0.0, 0.0, X[:, 0] + 0.3 * rng.normal(size=500))
     reg = small("auto", inference=CHAINS, max_iter=100)
-    with pytest.warns(UserWarning, match="rows may be left without noise"):
+    with pytest.warns(UserWarning, match="it may be left without noise"):
         reg.fit(X[:250], y[:250])
     assert np.isfinite(reg.posterior_.diagnostics["steepness"])
     assert reg.posterior_.diagnostics["n_dropped"] == 0

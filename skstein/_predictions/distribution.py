@@ -241,5 +241,6 @@ class Predictive:
         Means are class probabilities, of shape (n, m, n_classes), or means of the outcome, (n, m);
         or medians, if `center` says so.
         """
+        self.estimator._warn_of_means()
         for _, heads, weights in self.estimator._common_heads(self.X):
             yield self.outcome.expected(heads), weights

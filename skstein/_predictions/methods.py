@@ -181,6 +181,11 @@ class PredictsOutcomes:
         ValueError
             If ``n_samples`` is not a positive integer.
 
+        Warns
+        -----
+        UserWarning
+            If means of the outcome vary more than their posterior does: networks on minibatches.
+
         See Also
         --------
         sample_predictive : Draws of the outcome itself.
@@ -204,6 +209,11 @@ class PredictsOutcomes:
             ndarrays of shape (n_samples,); the first is the sum of the others. Variances in squared
             units of y; or entropies of the label in nats, the epistemic one being the mutual
             information between label and parameters.
+
+        Warns
+        -----
+        UserWarning
+            As `sample_mean`.
         """
         self._warn_of_means()
         aleatoric, epistemic = self._uncertainty(X)
@@ -437,8 +447,7 @@ def normal_nodes(mean, spread, weights, n_nodes):
     """
     nodes, shares = np.polynomial.hermite_e.hermegauss(n_nodes)
     points = mean[..., None] + spread[..., None] * nodes
-    weights = np.outer(weights, shares / shares.sum()).ravel()
-    return points.reshape(*mean.shape[:-1], -1), weights
+    return points.reshape(*mean.shape[:-1], -1), np.outer(weights, shares / shares.sum()).ravel()
 
 
 def without_overflow(blocks):

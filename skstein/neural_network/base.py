@@ -209,6 +209,7 @@ class _BayesianMLP(BayesianEstimator):
     def _learn(self, target, scaling, given):
         """Train the networks, run the second stage, and set the attributes that follow."""
         fitted = {"_network": target.network, "_scaling": scaling, "_subspace": self.subspace}
+        fitted["_chain_rows"] = target.n_rows, target.unevenness
         fitted["_n_rows"] = np.count_nonzero(check_sample_weight(given[2], given[0]))
         fitted |= self._of_networks_alone
         return self._infer(target, None, *given, _stream_weight=target.total_weight, **fitted)

@@ -302,9 +302,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         lost = (spread > 0.0) | (not isinstance(self._outcome, Normal))
         if np.any(lost & ~constant & (spread < _FINEST * scaling.y_scale * scaling.y_size)):
             warn(
-                "half of y is within a thousandth of its standard deviation, where networks see no "
-                "difference: leave out the values far off, or transform y. If it is one value, "
-                'rows may be left without noise: compare noise="normal", or a classifier.',
+                "half of y is within a thousandth of its standard deviation. If it is one value "
+                'it may be left without noise: compare noise="normal", or a classifier. Else networks '
+                "see no difference: leave out the values far off, or transform y.",
                 UserWarning,
             )
         target = self._make_target(X, y, weights, scaling)
@@ -407,10 +407,10 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     def _warn_of_means(self):
         check_is_fitted(self)
         steps = getattr(getattr(self.inference_, "sampler", None), "rows_of_step", None)
-        if steps is not None and steps(self._n_rows) < self._n_rows:
+        if steps is not None and steps(*self._chain_rows) < self._chain_rows[0]:
             warn(
-                "chains on minibatches let means of y vary up to twice as much as their posterior "
-                "does (outcomes are right): fit with inference__sampler__batch_size=None.",
+                "chains on minibatches make intervals of means of y up to twice too wide, variances "
+                "four times; outcomes are right. Use inference__sampler__batch_size=None.",
                 UserWarning,
             )
 

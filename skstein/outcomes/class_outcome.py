@@ -75,8 +75,7 @@ class ClassOutcome(Outcome):
 
     def log_density_by_particle(self, eta, y):
         """Log probability of each observed class under each particle, shape (n, m)."""
-        log_proba = log_softmax(_of_every_class(self.logits(eta)), axis=0)
-        return log_proba[y, np.arange(len(y))]
+        return log_softmax(_of_every_class(self.logits(eta)), axis=0)[y, np.arange(len(y))]
 
     def expected(self, eta):
         """Class probabilities of each particle, shape (n, m, n_classes)."""

@@ -14,7 +14,7 @@ After Chen, Fox & Guestrin (2014), with what networks of a few thousand weights 
   last Gibbs step, and its steps become shorter; but not if the log density has risen by that heat,
   since a chain that falls towards the mode is hot at any step. The states of such a time are not
   drawn;
-- the noise that a minibatch brings, measured by its errors, is taken off that of the dynamics. It
+- the noise that a minibatch brings is taken off that of the dynamics. It
   heats stiff directions all the same, by :math:`\varepsilon (n / B - 1) / (2 \gamma)`, and the
   friction :math:`\gamma` is as large as that asks for, where they are as stiff as when the metric
   was taken; some become a hundred times as stiff, and `damping` holds against it. On all rows

@@ -162,7 +162,7 @@ class Ensemble(Engine):
         ]
         # Rows once seen stay seen: a later fit of the same rows has to know.
         for i in np.flatnonzero(unknown[: len(states)]):
-            states[i].data = 0
+            states[i].data = ~target.checksum
         epochs = [-(-len(state.rows) // batch_size) for state in states]  # each in steps
         n_steps = n_epochs * min(epochs)
         patience = self.n_iter_no_change or int(np.ceil(_PATIENCE * n_epochs))
@@ -226,9 +226,17 @@ class Ensemble(Engine):
         return automatic_epochs(n, resolve_batch_size(self.batch_size, n))
 
     def _held_out(self, m, target, early, rng):
-        """The rows that each network is not trained on: of repeated ones all, or none."""
-        rows = np.column_stack(target.data[:2])
-        _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        """The rows that each network is not trained on: of copies all, or none.
+
+        Copies are rows of the same outcome, if all that share one share their features, too, and
+        are a tenth of the rows at most: else they are cells of a table.
+        """
+        (X, y, _), n = target.data, target.n_rows
+        if not early and (not (self.out_of_bag and target.n_noise) or n == 1):
+            return [np.array([], dtype=int)] * m
+        _, first, which, counts = np.unique(y, True, True, True, axis=0)
+        if _N_FOLDS * counts.max() > n or not np.array_equal(X[first][which], X):
+            first = which = np.arange(n)
         which, n = np.argsort(np.argsort(first))[which], len(first)  # in the order of the rows
         if early:
             count = int(np.ceil(self.validation_fraction * n))  # type: ignore[operator]
@@ -237,13 +245,10 @@ class Ensemble(Engine):
                     f"validation_fraction={self.validation_fraction:g} leaves none of {n} rows to "
                     "train on; use early_stopping=False."
                 )
-            chosen = [rng.permutation(n)[:count] for _ in range(m)]
-        elif not (self.out_of_bag and target.n_noise) or n == 1:
-            return [np.array([], dtype=int)] * m
+            folds = [rng.permutation(n)[:count] for _ in range(m)]
         else:
             folds = np.array_split(rng.permutation(n), min(_N_FOLDS, n))
-            chosen = [folds[i % len(folds)] for i in range(m)]
-        return [np.flatnonzero(np.isin(which, some)) for some in chosen]
+        return [np.flatnonzero(np.isin(which, folds[i % len(folds)])) for i in range(m)]
 
 
 def _networks_before(init, target):
@@ -261,7 +266,7 @@ def _networks_before(init, target):
         state.held_out if state.data == target.checksum and len(state.held_out) else None
         for state in states
     ]
-    anew = any(state.data not in (0, target.checksum) for state in states)
+    anew = any(state.data not in (0, target.checksum, ~target.checksum) for state in states)
     return np.stack([target.trained(state) for state in states]), unseen, anew
 
 
