@@ -303,8 +303,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         if np.any(lost & ~constant & (spread < _FINEST * scaling.y_scale * scaling.y_size)):
             warn(
                 "half of y is within a thousandth of its standard deviation. If it is one value "
-                'it may be left without noise: compare noise="normal", or a classifier. Else networks '
-                "see no difference: leave out the values far off, or transform y.",
+                'it may be left without noise: compare noise="normal", or a classifier. Else '
+                "networks see no difference: leave out the values far off, or transform y.",
                 UserWarning,
             )
         target = self._make_target(X, y, weights, scaling)
@@ -409,8 +409,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         steps = getattr(getattr(self.inference_, "sampler", None), "rows_of_step", None)
         if steps is not None and steps(*self._chain_rows) < self._chain_rows[0]:
             warn(
-                "chains on minibatches make intervals of means of y up to twice too wide, variances "
-                "four times; outcomes are right. Use inference__sampler__batch_size=None.",
+                "chains on minibatches make intervals of means of y up to twice too wide, and "
+                "variances four times (not of outcomes): use inference__sampler__batch_size=None.",
                 UserWarning,
             )
 
