@@ -56,7 +56,8 @@ class Ensemble(Engine):
         First step of Adam; it falls to zero along a cosine.
     out_of_bag : bool, default=True
         Whether every network is kept from a tenth of the rows, from which noise variances are then
-        estimated. Without it they are those of training errors, which are too small.
+        estimated: from copies of a row together, where all rows of the same outcome are copies.
+        Without it they are those of training errors, which are too small.
     validation_fraction : float or None, default=None
         Take the best state of each network, by its likelihood of this share of the rows, drawn for
         it at random; they are out of bag too. Normal noise has the variance that suits them. With
