@@ -41,6 +41,7 @@ _HYPERPRIOR = ("mu_variance", "phi_a", "phi_b", "sigma2_shape", "sigma2_scale")
 _N_NODES = 8  # of the quadrature over the log variance of a return ahead
 _MOST_STILL = 0.1  # share of returns of 0, above which they are not those of this model
 _FEW = 1000  # particles that predictions take
+_DOMINANT = 0.2  # the most that one of them may have of a mean
 _FILTER_PATHS = 100  # of a particle filter, for each particle
 _MIN_ESS = 20  # of the posterior's particles, given the returns that `log_predictive` has passed
 
@@ -251,10 +252,22 @@ class StochasticVolatility(BayesianEstimator):
         -------
         volatility : ndarray of shape (horizon,)
             In units of the returns.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a fifth of a mean is that of one particle: the variance of the log variance has a
+            heavy tail, and so has the volatility, the more the farther ahead.
         """
         check_is_fitted(self)
         mean, variance = self._ahead(self.posterior_, horizon)
-        return np.exp(0.5 * mean + 0.125 * variance) @ self.posterior_.weights
+        parts = np.exp(0.5 * mean + 0.125 * variance) * self.posterior_.weights
+        if np.any(parts.max(axis=1) > _DOMINANT * parts.sum(axis=1)):
+            warn(
+                "the mean volatility so far ahead is that of one particle, and may be infinite: "
+                "use predict_quantiles(horizon, 0.5)."
+            )
+        return parts.sum(axis=1)
 
     def predict_quantiles(self, horizon, q, of="volatility"):
         """Quantiles of the volatility, or of the returns, that follow those of `fit`.

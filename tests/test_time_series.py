@@ -259,6 +259,18 @@ def test_predictions_are_those_of_simulated_futures(fitted):
         assert_allclose(fitted.predict_interval(4, 0.9, of=of), quantiles[:, [0, 2]])
 
 
+def test_a_mean_that_is_that_of_one_particle_is_reported(fitted):
+    """The variance of the log variance has a heavy tail, and so the mean may be infinite."""
+    fitted = copy.copy(fitted)
+    fitted.posterior_ = fitted.posterior_.thin(100)
+    fitted.predict(50)
+    theta = fitted.posterior_.particles.copy()
+    theta[0, 1:3] = np.arctanh(0.99), np.log(4.0)
+    fitted.posterior_ = fitted.posterior_._with(particles=theta)
+    with pytest.warns(ConvergenceWarning, match="that of one particle, and may be infinite"):
+        fitted.predict(50)
+
+
 def test_the_mean_ahead_is_that_of_the_recursion(fitted):
     theta, weights = fitted.posterior_.particles, fitted.posterior_.weights
     mean, variance = theta[:, -1], np.zeros(len(theta))

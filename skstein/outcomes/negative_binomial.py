@@ -76,5 +76,4 @@ class NegativeBinomial(Count):
 
     def sample(self, eta, rng):
         r = np.exp(-eta[1])
-        shares = rng.standard_gamma(r, np.shape(eta[0])) / r
-        return self.draw(self.expected(eta) * shares, rng)
+        return self.draw(self.expected(eta) * (rng.standard_gamma(r, np.shape(eta[0])) / r), rng)

@@ -323,8 +323,7 @@ class HierarchicalNormal(_OfGamma):
     def score(self, coef):
         """Gradient of the log density at each row of ``coef`` (m, p), shape (m, p)."""
         coef = self._deviation(coef)
-        square = np.einsum("ij,ij->i", coef, coef)
-        return -self._alpha(square, coef.shape[1])[:, None] * coef
+        return -self._alpha(np.einsum("ij,ij->i", coef, coef), coef.shape[1])[:, None] * coef
 
     def precision(self, coef):
         """Negative Hessian of the log density at ``coef`` (p,), shape (p, p)."""

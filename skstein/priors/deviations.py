@@ -182,8 +182,7 @@ class HalfStudentT(DeviationPrior, NoisePrior):
 
     def score(self, log_v):
         """Gradient of the log density at each row of ``log_v`` (m, 1), shape (m, 1)."""
-        share = expit(self._log_ratio(log_v))
-        return 0.5 - 0.5 * (self.df + 1.0) * share + self._floor(log_v)
+        return 0.5 - 0.5 * (self.df + 1.0) * expit(self._log_ratio(log_v)) + self._floor(log_v)
 
     def curvature(self, log_v):
         """Negative second derivative of the log density, shape (m, 1)."""

@@ -295,8 +295,7 @@ class FunnelMap:
     def features(cls, z):
         """``z`` and the hyperbola of it, both level far off, shape (m, 2)."""
         z = z / np.hypot(1.0, z / cls._REACH)
-        h = np.hypot(cls._ROUND, z)
-        return np.stack([z, 2.0 * cls._ROUND * (h - cls._ROUND)], axis=1)
+        return np.stack([z, 2.0 * cls._ROUND * (np.hypot(cls._ROUND, z) - cls._ROUND)], axis=1)
 
     def _turn(self, z):
         """T's argument of the sinh, T' and T'' / T', at ``z`` (m,)."""

@@ -25,8 +25,8 @@ class LogDensity(Target):
     score : callable, default=None
         ``score(theta) -> (m, dim)``, the gradient of ``log_density``. Without it only engines that
         need no gradient can be used. A wrong one gives a wrong posterior: a multiple of the
-        gradient passes through "svgd" and "fwss" without a warning. `check_target` compares the two
-        functions by differences; call it before the first fit.
+        gradient passes through "svgd", "fwss" and "laplace" without a warning. `check_target`
+        compares the two functions by differences; call it before the first fit.
     dim : int
         Number of coordinates.
     initial : array-like of shape (dim,), default=None

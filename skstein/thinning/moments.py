@@ -50,8 +50,7 @@ class StreamMoments:
 
     def variances(self):
         """Variances (d,), over n and not n - 1."""
-        squares = np.diagonal(self.scatter) if self.full else self.scatter
-        return squares / max(self.count, 1)
+        return (np.diagonal(self.scatter) if self.full else self.scatter) / max(self.count, 1)
 
     def recalibrated(self, points):
         """``points`` (n, d) moved to the mean and the covariance of the stream.

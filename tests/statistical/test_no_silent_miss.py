@@ -253,8 +253,8 @@ def two_modes(dim, apart, minor, width=1.0):
     )
 
 
-@pytest.mark.parametrize("engine", ["pmd", "fwss", "svgd"])
-@pytest.mark.parametrize("dim", [2, 10])
+@pytest.mark.parametrize("engine", ["pmd", "fwss", "svgd", "laplace"])
+@pytest.mark.parametrize("dim", [2, 10, 12])
 def test_separated_modes_are_reported(engine, dim, seed):
     """Whatever engine, where the search began in one of two."""
     with warnings.catch_warnings(record=True) as caught:

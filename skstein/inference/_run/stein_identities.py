@@ -148,7 +148,7 @@ def judge(posterior, target, engine, frame, start, pilot, near):
             (disagree, "its tails are heavy, and the chains along them do not agree"),
         ]
     numbers["flagged"] = names[flagged]
-    if frame.modes is not None and engine.curved:
+    if frame.modes is not None:
         if start is not None:
             frame.modes.search(start.heaviest())
         mass = frame.modes.missed(posterior.particles, posterior.weights)

@@ -181,5 +181,4 @@ class AdaptivePMFVB(Engine):
         if not target.n_noise:
             return 1.0, np.ones(0)
         errors = np.mean([target.squared_errors(row) for row in theta], axis=0)
-        shape = target.noise_shape + 0.5 * target.total_weight
-        return shape, target.noise_scale + 0.5 * errors
+        return target.noise_shape + 0.5 * target.total_weight, target.noise_scale + 0.5 * errors

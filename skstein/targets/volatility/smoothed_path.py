@@ -60,8 +60,7 @@ def _path_mode(target, hyper, start):
         else:
             break
         theta, value = candidate, new_value
-    log_det = 2 * np.log(cholesky_banded(banded[:2])[1]).sum()
-    return theta[0, 3:], value - 0.5 * log_det
+    return theta[0, 3:], value - np.log(cholesky_banded(banded[:2])[1]).sum()
 
 
 def marginal_laplace(target):
