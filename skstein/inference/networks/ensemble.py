@@ -236,9 +236,12 @@ class Ensemble(Engine):
         if not early and (not (self.out_of_bag and target.n_noise) or n == 1):
             return [np.array([], dtype=int)] * m
         _, first, which, counts = np.unique(y, True, True, True, axis=0)
-        if _N_FOLDS * counts.max() > n or not np.array_equal(X[first][which], X):
+        if _N_FOLDS * counts.max() > n or not np.array_equal(X[first[which.ravel()]], X):
             first = which = np.arange(n)
-        which, n = np.argsort(np.argsort(first))[which], len(first)  # in the order of the rows
+        which, n = (
+            np.argsort(np.argsort(first))[which.ravel()],
+            len(first),
+        )  # in the order of the rows
         if early:
             count = int(np.ceil(self.validation_fraction * n))  # type: ignore[operator]
             if count >= n:
