@@ -238,10 +238,7 @@ class Ensemble(Engine):
         _, first, which, counts = np.unique(y, True, True, True, axis=0)
         if _N_FOLDS * counts.max() > n or not np.array_equal(X[first[which.ravel()]], X):
             first = which = np.arange(n)
-        which, n = (
-            np.argsort(np.argsort(first))[which.ravel()],
-            len(first),
-        )  # in the order of the rows
+        which, n = np.argsort(np.argsort(first))[which.ravel()], len(first)  # in their order
         if early:
             count = int(np.ceil(self.validation_fraction * n))  # type: ignore[operator]
             if count >= n:
