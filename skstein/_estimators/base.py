@@ -44,9 +44,6 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
 
     _named_parameters: ClassVar[dict] = {"inference": resolve_engine}
 
-    # No page is published that scikit-learn's diagrams could link to.
-    _doc_link_module = ""
-
     _kept: ClassVar[list] = []  # names of the attributes of the last fit
 
     def __new__(cls, *args, **params):

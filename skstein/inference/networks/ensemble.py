@@ -235,6 +235,7 @@ class Ensemble(Engine):
         (X, y, _), n = target.data, target.n_rows
         if not early and (not (self.out_of_bag and target.n_noise) or n == 1):
             return [np.array([], dtype=int)] * m
+        # With the first places, the inverse and the counts.
         _, first, which, counts = np.unique(y, True, True, True, axis=0)
         if _N_FOLDS * counts.max() > n or not np.array_equal(X[first[which.ravel()]], X):
             first = which = np.arange(n)
@@ -267,7 +268,7 @@ def _networks_before(init, target):
         state.held_out if state.data == target.checksum and len(state.held_out) else None
         for state in states
     ]
-    anew = any(state.data not in (0, target.checksum, ~target.checksum) for state in states)
+    anew = any(state.data not in (target.checksum, ~target.checksum) for state in states)
     return np.stack([target.trained(state) for state in states]), unseen, anew
 
 

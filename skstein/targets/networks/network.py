@@ -142,7 +142,8 @@ class Training:
     silent : int
         Rows of a stream since the last two that the network told apart.
     data : int
-        Check sum of the data whose rows these are; 0 if others may have been trained on.
+        Check sum of the data whose rows these are; its complement if others of them may have been
+        trained on.
     """
 
     weights: np.ndarray
