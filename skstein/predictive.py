@@ -8,6 +8,7 @@ inwards, so each wrapper is a few lines here and nests with all others.
 from functools import singledispatch
 
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
     FixedThresholdClassifier,
@@ -51,10 +52,11 @@ def predictive(estimator, X, *, offset=None, effects=None):
     :class:`~sklearn.model_selection.GridSearchCV`,
     :class:`~sklearn.compose.TransformedTargetRegressor`,
     :class:`~sklearn.model_selection.FixedThresholdClassifier`,
-    :class:`~sklearn.model_selection.TunedThresholdClassifierCV` and
-    :class:`~sklearn.frozen.FrozenEstimator`, nested in any order. Another wrapper is added by
-    ``predictive.register(Wrapper)``, a decorator of a function of the wrapper and X; ``offset`` and
-    ``effects`` reach the estimator inside by themselves.
+    :class:`~sklearn.model_selection.TunedThresholdClassifierCV`,
+    :class:`~sklearn.feature_selection.RFE` and :class:`~sklearn.frozen.FrozenEstimator`, nested in
+    any order. Another wrapper is added by ``predictive.register(Wrapper)``, a decorator of a
+    function of the wrapper and X; ``offset`` and ``effects`` reach the estimator inside by
+    themselves.
 
     Parameters
     ----------
@@ -187,6 +189,12 @@ def _transformed_target(regressor, X):
 def _threshold(classifier, X):
     # As scikit-learn has it: without a fit of its own, a fitted estimator inside is enough.
     return predictive(getattr(classifier, "estimator_", classifier.estimator), X)
+
+
+@_reached.register(RFE)
+def _elimination(selector, X):
+    check_is_fitted(selector)
+    return predictive(selector.estimator_, selector.transform(X))
 
 
 @_reached.register(FrozenEstimator)

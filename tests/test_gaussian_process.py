@@ -570,6 +570,14 @@ def test_problems_are_warned_of(rng):
         fixed(SinglePrecision(2.0) + WhiteKernel(0.04), n_inducing=60).fit(X, y)
 
 
+@bounds_ignored
+@pytest.mark.parametrize("factor", [1e-5, 1e4])
+def test_length_scales_far_from_the_distances_are_warned_of(factor, rng):
+    X, y, _ = wave(rng)
+    with pytest.warns(ConvergenceWarning, match="left the length scales of .* where they were"):
+        SparseGPRegressor().fit(factor * X, y)
+
+
 @one_set_ignored
 def test_only_some_rows_are_used_for_the_hyperparameters_and_none_is_kept(rng):
     X, y, kernel = wave(rng)

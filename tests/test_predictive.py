@@ -14,6 +14,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_diabetes, load_iris, make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.feature_selection import RFECV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
@@ -174,6 +175,14 @@ def test_a_threshold_around_a_fitted_estimator_needs_no_fit(binary):
     frozen = FrozenEstimator(estimator.fit(X, y))
     found = predictive(FixedThresholdClassifier(frozen, threshold=0.1), X[:9])
     assert_same_predictive(found, estimator, X[:9])
+
+
+def test_eliminated_features_are_left_out(binary):
+    estimator, X, y = binary
+    noise = np.random.default_rng(0).normal(size=(len(X), 2))
+    fitted = RFECV(estimator, cv=2, min_features_to_select=2).fit(np.hstack([noise, X]), y)
+    given = np.hstack([noise, X])[:9]
+    assert_same_predictive(predictive(fitted, given), fitted.estimator_, fitted.transform(given))
 
 
 def test_search_inside_pipeline_inside_search(binary):
@@ -629,6 +638,7 @@ def test_a_class_instead_of_an_instance_is_named(binary):
         lambda classifier: FixedThresholdClassifier(classifier),
         lambda classifier: TunedThresholdClassifierCV(classifier),
         lambda classifier: FrozenEstimator(classifier),
+        lambda classifier: RFECV(classifier),
     ],
 )
 def test_an_unfitted_object_is_refused(wrap, binary):

@@ -204,8 +204,7 @@ class TransformedOutcome(Predictive):
             change = np.diff(values, axis=1)
         rounding = 1e-12 * (np.abs(values[:, 1:]) + np.abs(values[:, :-1]))
         falls = np.any(change < -rounding, axis=1)
-        rises = np.any(change > rounding, axis=1)
-        return np.where(~falls, 1, np.where(~rises, -1, 0))
+        return np.where(~falls, 1, np.where(~np.any(change > rounding, axis=1), -1, 0))
 
     def _moments(self):
         """Mean, variance between the particles' means, and mean variance of a particle's outcome.

@@ -14,8 +14,7 @@ from .._input.validation import about, check_magnitude, refuse_dask
 
 def split_offset(X, column):
     """The other columns of X, and one as an array of shape (n,)."""
-    others = np.flatnonzero(np.arange(X.shape[1]) != column)
-    return X[:, others], dense(X[:, [column]]).ravel()
+    return X[:, np.arange(X.shape[1]) != column], dense(X[:, [column]]).ravel()
 
 
 def check_offset(offset, n):

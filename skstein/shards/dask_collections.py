@@ -97,8 +97,7 @@ def _dask_blocks(X, given, client=None):
     ]
     if len(set(map(len, lists))) > 1:
         raise ValueError(f"{' and '.join(parts)} come in different numbers of blocks.")
-    blocks = [delayed(dict(zip(parts, row, strict=True))) for row in zip(*lists, strict=True)]
-    return blocks, parts
+    return [delayed(dict(zip(parts, row, strict=True))) for row in zip(*lists, strict=True)], parts
 
 
 def _cuts(values):
