@@ -53,6 +53,8 @@ NOISY_KERNELS = [
 ]
 with_approximation = pytest.mark.parametrize("approximation", APPROXIMATIONS)
 one_set_ignored = pytest.mark.filterwarnings("ignore:SparseGPRegressor.*one set of inducing inputs")
+# Where data are few and bounds narrow, some optimum is at a bound.
+bounds_ignored = pytest.mark.filterwarnings("ignore:The optimal value found")
 
 
 @pytest.fixture
@@ -701,8 +703,6 @@ FREE_KERNELS = [
 KERNELS = [*FREE_KERNELS, FIXED]
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=str)
 every_free_kernel = pytest.mark.parametrize("kernel", FREE_KERNELS, ids=str)
-# The data are few and the bounds narrow: some optimum is at a bound.
-bounds_ignored = pytest.mark.filterwarnings("ignore:The optimal value found")
 
 
 @bounds_ignored
