@@ -572,12 +572,16 @@ def test_problems_are_warned_of(rng):
         fixed(SinglePrecision(2.0) + WhiteKernel(0.04), n_inducing=60).fit(X, y)
 
 
-@bounds_ignored
-@pytest.mark.parametrize("factor", [1e-5, 1e4])
-def test_length_scales_far_from_the_distances_are_warned_of(factor, rng):
-    X, y, _ = wave(rng)
-    with pytest.warns(ConvergenceWarning, match="left the length scales of .* where they were"):
-        SparseGPRegressor().fit(factor * X, y)
+@pytest.mark.parametrize("factor", [1e-4, 1e4])
+def test_length_scales_start_again_if_they_are_far_from_the_distances(factor, rng):
+    X, y, kernel = wave(rng)
+    near = SparseGPRegressor().fit(X, y)
+    far = SparseGPRegressor().fit(factor * X, y)
+    assert_allclose(far.predict(factor * X), near.predict(X), atol=1e-3)
+    kernel = 1.0 * RBF([1.0, 1.0]) + WhiteKernel()
+    near = SparseGPRegressor(kernel).fit(X, y)
+    far = SparseGPRegressor(kernel).fit(X * [factor, 1.0], y)
+    assert_allclose(far.predict(X * [factor, 1.0]), near.predict(X), atol=1e-3)
 
 
 @one_set_ignored
@@ -863,7 +867,7 @@ def test_more_restarts_never_lower_the_likelihood(rng, seed):
         .log_marginal_likelihood_value_
         for n in range(4)
     ]
-    assert np.all(np.diff(values) >= 0.0)
+    assert np.all(np.diff(values) >= -1e-9)  # one optimum, from several starts
 
 
 @bounds_ignored

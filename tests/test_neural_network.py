@@ -773,6 +773,18 @@ def test_first_rows_that_are_too_few_or_alike_to_scale_by_are_reported(Estimator
     unscaled(X[:5], y[:5])
 
 
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_rows_that_spread_otherwise_than_the_first_are_reported(Estimator):
+    X, y = data(Estimator)
+    learn = stream(Estimator)
+    learn(X, y)
+    with pytest.warns(ConvergenceWarning, match="a feature spreads 10 times less than in the fi"):
+        learn(0.1 * X, y)
+    if Estimator is BayesianMLPRegressor:
+        with pytest.warns(ConvergenceWarning, match="y spreads 10 times more than in the first"):
+            learn(X, 10.0 * y)
+
+
 @pytest.mark.filterwarnings("ignore:.*the first rows of a stream")
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_few_rows_of_a_stream_kill_no_network(Estimator, monkeypatch):

@@ -436,6 +436,21 @@ def test_ten_first_rows_for_each_coordinate_are_no_reason_to_warn(rng):
 
 
 @quiet
+def test_rows_that_spread_otherwise_than_the_first_are_reported(rng):
+    X, y = data("linear", 400, rng)
+    model = make("linear").partial_fit(X[:200], y[:200])
+    with pytest.warns(ConvergenceWarning, match="y spreads .* times more than in the first ones"):
+        model.partial_fit(X[200:], 20.0 * y[200:])
+    with pytest.warns(ConvergenceWarning, match="a feature spreads .* times less than in the fir"):
+        model.partial_fit(X[200:] * [1.0, 0.05, *[1.0] * (X.shape[1] - 2)], y[200:])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.partial_fit(X[200:210] * 0.01, 100.0 * y[200:210])  # few rows do not tell
+        model.partial_fit(sparse.csr_array(np.where(X > 6.0, X, 0.0)), np.full(400, y[0]))
+    assert not [w for w in caught if "in these rows" in str(w.message)]
+
+
+@quiet
 def test_a_posterior_of_another_engine_is_not_gone_on_from(rng):
     X, y = data("linear", 100, rng)
     model = BayesianLinearRegression(LaplaceDraws(), random_state=0).fit(X, y)

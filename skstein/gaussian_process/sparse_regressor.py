@@ -64,8 +64,8 @@ from .inducing import JITTER, InducingPosterior, SplitKernel, log_marginal_likel
 from .inducing_mixture import InducingMixture, normal_draws
 
 _MOST_WEIGHT = 0.9  # of one particle, beyond which it stands alone
-_MOVED = 0.05  # relative change of a length scale that the likelihood depends on
-_NEGLIGIBLE = 1e-5  # squared correlation of rows, or what it lacks to 1
+_GAIN = 3.0  # in log likelihood over noise, with less of which a kernel has found nothing
+_TINY = np.finfo(np.float64).tiny
 _FLAT = 1e-3  # gain in log likelihood, and slope relative to it, too small to search on
 _N_NODES = 20  # of the quadrature over the process where its outcome is transformed
 _N_FUNCTIONS = 1000  # drawn of the process, for averages over rows
@@ -255,10 +255,9 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         -----
         ConvergenceWarning
             If a hyper-parameter is at one of its bounds, or the search for hyper-parameters ended
-            where the log likelihood still has a slope, or did not leave a start whose length scales
-            are far from the distances in X. If inducing inputs are so close to each other, or the
-            noise is so small, that a matrix was changed to be positive definite. If one set of
-            inducing inputs has nearly all the weight. If ``step_size`` leaves out a part
+            where the log likelihood still has a slope. If inducing inputs are so close to each
+            other, or the noise is so small, that a matrix was changed to be positive definite. If
+            one set of inducing inputs has nearly all the weight. If ``step_size`` leaves out a part
             of the likelihood, so that the posterior is too wide.
         """
         given = X, y
@@ -344,24 +343,27 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             starts.extend(rng.uniform(*bounds.T, (self.n_restarts_optimizer, len(bounds))))
         with one_thread():
             optima = [self._optimum(objective, start, bounds) for start in starts]
+            if min(cost for _, cost in optima) > self._cost_of_noise() - _GAIN:
+                start = np.clip(self._with_lengths_of_rows(kernel), *bounds.T)
+                optima.append(self._optimum(objective, start, bounds))
         kernel.theta, least = min(optima, key=lambda optimum: optimum[1])
         kernel._check_bounds_params()  # warns about those at one of them
-        free = [part for part in kernel.hyperparameters if not part.fixed]
-        lengths = ["length_scale" in part.name for part in free for _ in range(part.n_elements)]
-        moved = np.abs(kernel.theta - starts[0])[lengths]
-        if len(moved) and moved.max() < _MOVED and not self._correlates_rows():
-            warn(
-                f"the search for hyper-parameters left the length scales of {kernel} where they "
-                "were, and with them the process is independent, or the same, at all rows: scale "
-                "X, or start with length scales of the size of the distances in X."
-            )
         return -least
 
-    def _correlates_rows(self):
-        """Whether the process is neither independent nor the same at all rows of the search."""
-        covariance = SplitKernel(self.kernel_).signal(np.unique(self._optimizer_rows[1], axis=0))
-        shared, own = covariance**2, np.outer(covariance.diagonal(), covariance.diagonal())
-        return len(own) == 1 or np.any(shared * (own - shared) > _NEGLIGIBLE * own**2)
+    def _cost_of_noise(self):
+        """Minus the largest log likelihood of a constant with noise, on the rows of the search."""
+        y = self._optimizer_rows[2]
+        return 0.5 * len(y) * np.log(2.0 * np.pi * np.e * np.maximum(y.var(axis=0), _TINY)).sum()
+
+    def _with_lengths_of_rows(self, kernel):
+        """The hyper-parameters of a kernel with length scales as large as the spread of X."""
+        spread = self._optimizer_rows[1].std(axis=0)
+        kernel = clone(kernel)
+        for part in kernel.hyperparameters:
+            if part.name.endswith("length_scale"):
+                size = spread if part.n_elements > 1 else np.linalg.norm(spread)
+                kernel.set_params(**{part.name: np.maximum(size, _TINY)})
+        return kernel.theta
 
     def _optimum(self, objective, start, bounds):
         """The best theta found from ``start``, and the objective there."""

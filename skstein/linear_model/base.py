@@ -15,7 +15,13 @@ import numpy as np
 
 from .. import priors, shards, targets
 from .._estimators.base import BayesianEstimator
-from .._input.columns import canonical, column_position, warn_of_first_rows, warn_of_little_weight
+from .._input.columns import (
+    canonical,
+    column_position,
+    warn_of_changed_scale,
+    warn_of_first_rows,
+    warn_of_little_weight,
+)
 from .._input.validation import (
     HasMethods,
     StrOptions,
@@ -216,6 +222,9 @@ class BayesianLinearModel(BayesianEstimator):
         if self._outcome.location_scale:
             y = y - offset
         self._check_offset(offset.any())
+        if further and self.standardize:
+            of_scale = y if self._outcome.location_scale else None
+            warn_of_changed_scale(self._scaling, X, of_scale, weights)
         moments = partial(location_and_scale, X, weights)
         scaling = self._find_scaling(further, moments, y, weights, offset)
         where = {"offset_column": column, "offset_given": given_offset is not None}

@@ -8,11 +8,14 @@ import numpy as np
 
 from .. import targets
 from .._input.validation import LARGEST, HasMethods, Interval, StrOptions
+from .._tools.warnings import warn
 from ..noise import NOISES, NormalNoise, noise_to_fit, resolve_noise
 from ..outcomes import Normal
 from ..priors import InverseGamma
 from .base import BayesianLinearModel
 from .regressor import GeneralizedLinearRegressor
+
+_ADDED = 0.2  # share of the sum of squares, beyond which intervals are a tenth too wide
 
 
 @dataclass(eq=False, repr=False)
@@ -167,7 +170,21 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
                 f"noise={self.noise!r} has an intercept, which sets its level: use "
                 "fit_intercept=True."
             )
-        return super()._fit(X, y, sample_weight, stream, classes, offset)
+        super()._fit(X, y, sample_weight, stream, classes, offset)
+        if self._outcome.n_predictors == 1:
+            self._warn_of_added_noise()
+        return self
+
+    def _warn_of_added_noise(self):
+        """Warn if a good part of the noise is what its prior adds to the sum of squares."""
+        added = getattr(self._outcome.noise_prior, "floor", 0.0) * self._scaling.y_scale**2
+        log_v = self.posterior_.weights @ self._extra(self.posterior_.particles)[:, 0]
+        if 2.0 * added > _ADDED * self._n_rows * np.exp(log_v):
+            warn(
+                "the noise is so small against the standard deviation of y that it is mostly what "
+                "its prior adds, and intervals are too wide: leave out values of y that are far "
+                "off, or give noise_shape and noise_scale."
+            )
 
     @property
     def _outcome(self):

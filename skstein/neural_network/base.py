@@ -8,7 +8,12 @@ import numpy as np
 from scipy import sparse
 
 from .._estimators.base import BayesianEstimator
-from .._input.columns import dense, warn_of_first_rows, warn_of_little_weight
+from .._input.columns import (
+    dense,
+    warn_of_changed_scale,
+    warn_of_first_rows,
+    warn_of_little_weight,
+)
 from .._input.validation import (
     HasMethods,
     Interval,
@@ -291,7 +296,11 @@ class _BayesianMLP(BayesianEstimator):
     def _outputs(self, X, theta):
         return self._network.outputs(theta, self._scaling.features(X, self._network.dtype))
 
-    def _find_scaling(self, X, sample_weight, y=None):
+    def _find_scaling(self, X, sample_weight, y=None, further=False):
+        if further:
+            if self.standardize:
+                warn_of_changed_scale(self._scaling, dense(X), y, sample_weight)
+            return self._scaling
         warn_of_little_weight(sample_weight)
         if not self.standardize:
             _warn_of_scale("X", X, sample_weight)

@@ -215,7 +215,7 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         classes = stream_classes(classes, self.classes_ if further else None)
         X, y = self._validated(X, y, further)
         X, codes, weights = self._coded(X, y, sample_weight, classes)
-        scaling = self._scaling if further else self._find_scaling(X, weights)
+        scaling = self._find_scaling(X, weights, further=further)
         return self._go_on(X, codes, weights, scaling)
 
     def _coded(self, X, y, sample_weight, classes=None):

@@ -364,7 +364,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         further = hasattr(self, "posterior_")
         self._noise = self._noise_to_fit(further=further)
         X, y, weights = self._rows(X, y, sample_weight, further)
-        scaling = self._scaling if further else self._find_scaling(X, weights, y)
+        scaling = self._find_scaling(X, weights, y, further)
         return self._go_on(X, y, weights, scaling)
 
     def _rows(self, X, y, sample_weight, further):

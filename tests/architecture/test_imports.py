@@ -96,7 +96,7 @@ ROWS = {
     "skstein._tools.warnings": ("sklearn.exceptions",),
     "skstein._estimators.progress": (),
     "skstein._input.class_labels": ("sklearn.utils", "skstein._tools.warnings"),
-    "skstein._input.columns": ("skstein._tools.warnings",),
+    "skstein._input.columns": ("skstein._statistics.column_moments", "skstein._tools.warnings"),
     "skstein._statistics.column_moments": (
         "sklearn.utils.sparsefuncs",
         "skstein._tools.row_blocks",
@@ -273,6 +273,7 @@ ROWS = {
     # It knows neither fits nor posteriors, so that whatever scores predictions may know it.
     "skstein.predictive": (
         "sklearn.compose",
+        "sklearn.feature_selection",
         "sklearn.frozen",
         "sklearn.model_selection",
         "sklearn.pipeline",
