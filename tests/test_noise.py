@@ -532,6 +532,15 @@ def test_gross_outliers_do_not_hold_up_the_noise(engine, size, rng):
     assert_allclose(*widths, rtol=0.15)
 
 
+def test_noise_that_its_prior_adds_is_reported(rng):
+    X, error = rng.normal(size=(100, 1)), rng.normal(size=100)
+    with pytest.warns(UserWarning, match="mostly what its prior adds"):
+        BayesianLinearRegression("pmfvb", random_state=0).fit(X, X[:, 0] + 1e-6 * error)
+    error[:3] = 1e8
+    with pytest.warns(UserWarning, match="mostly what its prior adds"):
+        BayesianLinearRegression("pmfvb", noise="student-t", random_state=0).fit(X, error)
+
+
 @pytest.mark.parametrize("n, noise", [(20, 1e-3), (100, 1e-4)])
 def test_intervals_of_precise_outcomes_are_those_of_student(n, noise, rng):
     X = rng.normal(size=(n, 1))

@@ -341,6 +341,10 @@ def test_labels_in_any_order_are_the_same_model(rng):
         model = BayesianOrdinalRegression("laplace", random_state=0).fit(X, column)
         assert model.categories_.tolist() == GRADES
         assert_array_equal(model.predict_proba(X), named.predict_proba(X))
+    pl = pytest.importorskip("polars")
+    column = pl.Series(y.tolist(), dtype=pl.Enum(GRADES))
+    model = BayesianOrdinalRegression("laplace", random_state=0).fit(X, column)
+    assert_array_equal(model.predict_proba(X), named.predict_proba(X))
 
 
 @only_particles

@@ -94,7 +94,7 @@ def refuse_unknown(y, classes, what):
 
 
 def declared_order(categories, y):
-    """The order of classes, as given, or as an ordered pandas Categorical has it; None without.
+    """The order of classes, as given, or as an ordered Categorical or Enum has it; None without.
 
     Raises
     ------
@@ -103,8 +103,9 @@ def declared_order(categories, y):
     """
     if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and hasattr(y, "iloc"):
         y = y.iloc[:, 0]
-    if categories is None and getattr(getattr(y, "dtype", None), "ordered", False):
-        categories = y.dtype.categories
+    dtype = getattr(y, "dtype", None)
+    if categories is None and (getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum"):
+        categories = dtype.categories
         if "__UNKNOWN_CATEGORIES__" in list(categories):  # which stands for them in Dask
             raise ValueError(
                 "y is an ordered categorical whose categories Dask does not know, nor their order: "

@@ -183,7 +183,8 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
             warn(
                 "the noise is so small against the standard deviation of y that it is mostly what "
                 "its prior adds, and intervals are too wide: leave out values of y that are far "
-                "off, or give noise_shape and noise_scale."
+                "off, or give noise_shape and noise_scale.",
+                UserWarning,
             )
 
     @property

@@ -36,8 +36,9 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
         Whose distribution function F is: that of the logistic or of the normal distribution.
     categories : array-like of shape (n_classes,), default=None
         The classes in their order, also those that no sample has. By default those of an ordered
-        pandas Categorical, else the labels of ``y``, sorted. Wrappers that number classes, such as
-        `VotingClassifier`, do so in alphabetical order: give them a ``y`` of numbers.
+        pandas Categorical or a polars Enum, else the labels of ``y``, sorted. Wrappers that number
+        classes, such as `VotingClassifier`, do so in alphabetical order: give them a ``y`` of
+        numbers.
     prior : str or prior instance, default="normal"
         Prior of the coefficients: "normal", "laplace", "student-t", "adaptive-ridge",
         "hierarchical-normal" or "horseshoe", of scale 1, or one of :mod:`skstein.priors`, but for
