@@ -105,7 +105,7 @@ def declared_order(categories, y):
         y = y.iloc[:, 0]
     dtype = getattr(y, "dtype", None)
     if categories is None and (getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum"):
-        categories = dtype.categories
+        categories = y.dtype.categories
         if "__UNKNOWN_CATEGORIES__" in list(categories):  # which stands for them in Dask
             raise ValueError(
                 "y is an ordered categorical whose categories Dask does not know, nor their order: "

@@ -35,7 +35,7 @@ class KSDThinnedMCMC(MCMC):
     n_particles : int or "auto", default="auto"
         Points that the thinner keeps: ``max(150, 2 dim)``, at most 500, for "auto".
     thinner : OnlineKSDThinner, default=None
-        How draws are kept: budget, candidates, kernel, recalibration, weights. For None with their
+        How draws are kept: budget, candidates, kernel, weights. For None with their
         defaults; and from twice as many points as coordinates on the points are moved to have the
         mean and covariance of all draws, whose error control variates reduce. For unmoved draws,
         ``OnlineKSDThinner()``. ``n_points`` is the engine's ``n_particles``.
@@ -84,8 +84,6 @@ class KSDThinnedMCMC(MCMC):
         thinner = state.thinner
         scores = None if target.stochastic else thinner.scores_
         kept = ParticlePosterior(thinner.samples_, thinner.weights_, scores=scores)
-        if self.thinner is not None and self.thinner.recalibrate:
-            return kept
         if moments_missed(thinner.moment_gap_, thinner.sd_ratio_):
             return super()._kept(state, target)
         error = 0.0 if self.thinner is not None else misfit(kept, state, target)
@@ -97,5 +95,3 @@ class KSDThinnedMCMC(MCMC):
     def _move(self, posterior, state, target):
         if self.thinner is None:
             super()._move(posterior, state, target)
-        elif self.thinner.recalibrate:
-            posterior.particles, posterior.scores = state.thinner.recalibrated_samples_, None

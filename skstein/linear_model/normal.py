@@ -179,7 +179,7 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
         """Warn if a good part of the noise is what its prior adds to the sum of squares."""
         added = getattr(self._outcome.noise_prior, "floor", 0.0) * self._scaling.y_scale**2
         log_v = self.posterior_.weights @ self._extra(self.posterior_.particles)[:, 0]
-        if 2.0 * added > _ADDED * self._n_rows * np.exp(log_v):
+        if 2.0 * added > _ADDED * self._n_rows * np.exp(log_v):  # type: ignore[operator]
             warn(
                 "the noise is so small against the standard deviation of y that it is mostly what "
                 "its prior adds, and intervals are too wide: leave out values of y that are far "

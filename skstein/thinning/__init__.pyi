@@ -1,6 +1,7 @@
 from .balanced import balanced_thin as balanced_thin
 from .budgets import PowerBudget as PowerBudget
 from .chains import stack_draws as stack_draws
+from .moments import match_moments as match_moments
 from .online import OnlineKSDThinner as OnlineKSDThinner
 from .stein_kernel_thinning import stein_kernel_thin as stein_kernel_thin
 from .subsets import backward_thin as backward_thin

@@ -14,17 +14,13 @@ class StreamMoments:
     Parameters
     ----------
     dim : int
-    full : bool
+    full : bool, default=False
         Keep the covariance, not the variances only.
     """
 
-    def __init__(self, dim, full):
-        self.count, self.mean = 0, np.zeros(dim)
+    def __init__(self, dim, full=False):
+        self.count, self.mean, self.full = 0, np.zeros(dim), full
         self.scatter = np.zeros((dim, dim) if full else dim)
-
-    @property
-    def full(self):
-        return self.scatter.ndim == 2
 
     def add(self, samples):
         """Take in ``samples`` (n, d)."""
@@ -36,15 +32,13 @@ class StreamMoments:
             self.merge(new)
 
     def merge(self, other):
-        """Take in the moments of another stream."""
-        if self.full and not other.full:
-            raise ValueError("other must have followed its covariance too: recalibrate=True.")
-        scatter = other.scatter if self.full or not other.full else np.diagonal(other.scatter)
+        """Take in the moments of another stream, of the same kind."""
         total = self.count + other.count
         if total:
             gap = other.mean - self.mean
             product = np.outer(gap, gap) if self.full else gap**2
-            self.scatter = self.scatter + scatter + product * (self.count * other.count / total)
+            between = product * (self.count * other.count / total)
+            self.scatter = self.scatter + other.scatter + between
             self.mean = self.mean + gap * (other.count / total)
             self.count = total
 
@@ -52,33 +46,47 @@ class StreamMoments:
         """Variances (d,), over n and not n - 1."""
         return (np.diagonal(self.scatter) if self.full else self.scatter) / max(self.count, 1)
 
-    def recalibrated(self, points):
-        """``points`` (n, d) moved to the mean and the covariance of the stream.
 
-        Where the stream has unit covariance, the map with a symmetric matrix is the one of least
-        mean squared distance between normal distributions.
-        """
-        if len(points) < 2 * points.shape[1]:
-            raise ValueError(
-                f"recalibrated_samples_ needs at least {2 * points.shape[1]} points, twice the "
-                f"dimension; there are {len(points)}."
-            )
-        try:
-            return recalibrated(points, self.mean, self.scatter / self.count)
-        except np.linalg.LinAlgError:
-            raise ValueError(
-                "the stream or the kept points do not vary in every direction, so that there is no "
-                "map between their covariances; leave out coordinates that are constant."
-            ) from None
+def match_moments(points, mean, covariance, weights=None):
+    """Move points as little as possible to have this mean and covariance.
 
+    A few thinned points get the moments of the whole chain. They are not draws of it any more, and
+    need scores of their own.
 
-def recalibrated(points, mean, covariance, weights=None):
-    """``points`` (n, d) with ``weights``, moved to this mean and covariance.
+    Parameters
+    ----------
+    points : ndarray of shape (n, d)
+        At least 2 d points, or all of them go far.
+    mean : ndarray of shape (d,)
+    covariance : ndarray of shape (d, d)
+        Over n and not n - 1.
+    weights : ndarray of shape (n,), default=None
+        Of the points, of sum 1; None for equal ones.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
 
     Raises
     ------
     LinAlgError
-        If the covariance, or that of the points, is not positive definite.
+        If the covariance, or that of the points, is not positive definite, as where a coordinate is
+        constant.
+
+    Notes
+    -----
+    Where the covariance is the identity, the map with a symmetric matrix is the one of least mean
+    squared distance between normal distributions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skstein.thinning import balanced_thin, match_moments
+    >>> draws = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> kept = draws[balanced_thin(draws, 32)]
+    >>> moved = match_moments(kept, draws.mean(axis=0), np.cov(draws.T, bias=True))
+    >>> bool(np.allclose(moved.std(axis=0), draws.std(axis=0)))
+    True
     """
     if not np.isfinite(covariance).all():
         raise np.linalg.LinAlgError

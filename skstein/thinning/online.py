@@ -67,8 +67,6 @@ class OnlineKSDThinner(BaseEstimator):
         "auto": "cov" in `fit`, which sees a whole sample, and None in `partial_fit`, whose first
         call may hold a single draw: let `fit` take the first part of a stream, pass a covariance,
         or pass points whose covariance is about the identity.
-    recalibrate : bool, default=False
-        Also follow the covariance of the stream, for ``recalibrated_samples_``.
     weights : {"uniform", "stein"}, default="uniform"
         What ``weights_`` are: equal, or of minimum KSD.
 
@@ -82,10 +80,6 @@ class OnlineKSDThinner(BaseEstimator):
         The kept points and their scores, in the coordinates of the input.
     weights_ : array of shape (n,)
         Of sum 1.
-    recalibrated_samples_ : array of shape (n, d)
-        With ``recalibrate=True``: the kept points moved as little as possible to have the mean and
-        the covariance of the stream. They are not draws of the chain any more, and need scores of
-        their own. Needs at least 2 d points.
     ksd_ : float
         KSD of the kept points, equally weighted, in whitened coordinates; ``spread`` left out.
     ksd_path_ : array of shape (k, 4)
@@ -139,7 +133,6 @@ class OnlineKSDThinner(BaseEstimator):
     spread: float = 0.1
     candidates: Any = 1
     preconditioner: Any = "auto"
-    recalibrate: bool = False
     weights: str = "uniform"
 
     def fit(self, samples, scores):
@@ -214,7 +207,7 @@ class OnlineKSDThinner(BaseEstimator):
         Raises
         ------
         ValueError
-            If the dimensions differ, or only this one follows the covariance (``recalibrate``).
+            If the dimensions differ.
         NotFittedError
             If one of the two has seen no stream.
 
@@ -345,11 +338,6 @@ class OnlineKSDThinner(BaseEstimator):
             raise ValueError(f"spread must be a number >= 0, got {self.spread!r}.")
         if self.weights not in ("uniform", "stein"):
             raise ValueError(f'weights must be "uniform" or "stein", got {self.weights!r}.')
-        if self.recalibrate and floor_of(self.budget) is None and self.n_points < 2 * dim:
-            raise ValueError(
-                f"recalibrate=True needs n_points of at least {2 * dim}, twice the dimension, got "
-                f"{self.n_points}."
-            )
         auto = isinstance(self.preconditioner, str) and self.preconditioner == "auto"
         preconditioner = automatic if auto else self.preconditioner
         self._coordinates = SteinCoordinates(
@@ -357,7 +345,7 @@ class OnlineKSDThinner(BaseEstimator):
         )
         self._dim = dim
         self._previous = None
-        self._moments = StreamMoments(dim, full=self.recalibrate)
+        self._moments = StreamMoments(dim)
         self._path: list[tuple] = []
         self._path_every = _PIECE
         self.n_seen_ = self.n_rejected_ = 0
@@ -440,12 +428,6 @@ class OnlineKSDThinner(BaseEstimator):
         if self.weights == "uniform":
             return np.full(self._size, 1.0 / max(self._size, 1))
         return simplex_weights(self._dictionary.matrix[np.ix_(self._order, self._order)])
-
-    @property
-    def recalibrated_samples_(self):
-        if not (self.recalibrate and self._moments.full):
-            raise AttributeError("recalibrated_samples_ needs recalibrate=True before the fit.")
-        return self._moments.recalibrated(self.samples_)
 
     @property
     def ksd_(self):

@@ -24,7 +24,7 @@ from skstein.samplers import HMC, MALA, RWM, SGLD
 from skstein.targets import ControlVariate, LogisticTarget, Transformed, laplace_approximation
 from skstein.targets.base import NotANumber
 from skstein.thinning import OnlineKSDThinner
-from skstein.thinning.moments import recalibrated
+from skstein.thinning.moments import match_moments
 from small import later
 
 
@@ -213,7 +213,7 @@ def test_the_error_told_is_that_of_quantiles(rng):
         mean, quantile = monte_carlo_errors(z, -z)
         told.append(quantile)
         flat = z.reshape(-1, 2)
-        moved = recalibrated(flat, *zero_variance_moments(flat, -flat))
+        moved = match_moments(flat, *zero_variance_moments(flat, -flat))
         errors.append(np.quantile(moved, 0.05, axis=0) - norm.ppf(0.05))
         assert mean.max() < 1e-10
     assert_allclose(np.mean(told), np.std(errors), rtol=0.25)
@@ -409,12 +409,12 @@ def test_a_flat_top_is_found(engine, power, location, root, seed):
 
 
 def test_a_thinner_of_ones_own(seed):
-    """Recalibrated points have the chains' moments; the budget and candidates are the thinner's."""
-    thinner = OnlineKSDThinner(recalibrate=True, candidates=2)
+    """The budget and candidates are the thinner's, and its points are not moved."""
+    thinner = OnlineKSDThinner(candidates=2)
     engine = KSDThinnedMCMC(n_particles=60, thinner=thinner)
     posterior = infer(standard_normal(), engine, random_state=seed)
     assert len(posterior) == 60
-    assert_allclose(posterior.std(), 1.0, atol=0.05)
+    assert_allclose(posterior.std(), 1.0, atol=0.1)
     assert_allclose(posterior.scores, -posterior.particles, atol=1e-8)
     assert not hasattr(thinner, "samples_")
 

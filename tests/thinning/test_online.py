@@ -26,6 +26,7 @@ from skstein.thinning import (
     PowerBudget,
     backward_thin,
     balanced_thin,
+    match_moments,
     stein_thin,
     stein_weights,
 )
@@ -457,8 +458,6 @@ def test_merging_needs_two_that_fit_together(rng):
         OnlineKSDThinner().merge(thinner)
     with pytest.raises(ValueError, match="other has 2 coordinates"):
         thinner.merge(OnlineKSDThinner(10).partial_fit(x[:, :2], s[:, :2]))
-    with pytest.raises(ValueError, match="recalibrate=True"):
-        OnlineKSDThinner(10, recalibrate=True).partial_fit(x, s).merge(thinner)
 
 
 def separated(rng, n=2000, gap=100.0):
@@ -518,14 +517,15 @@ def test_the_engine_does_not_repeat_the_guard(rng):
     assert "miss the chains' means or" in posterior.diagnostics["message"]
 
 
-def test_recalibrated_points_have_the_moments_of_the_stream(rng):
+def test_kept_points_are_moved_to_the_moments_of_the_stream(rng):
     root = np.tril(rng.normal(size=(4, 4)), -1) + np.diag([0.1, 3, 3, 30])
     x = rng.normal(size=(3, 700, 4)) @ root.T + [1, 0, 0, 1e3]
     s = -np.linalg.solve(root @ root.T, (x.reshape(-1, 4) - [1, 0, 0, 1e3]).T).T.reshape(x.shape)
-    thinner = OnlineKSDThinner(40, recalibrate=True)
+    thinner = OnlineKSDThinner(40)
     thinner.fit(x[:, :300], s[:, :300]).partial_fit(x[:, 300:], s[:, 300:])
     flat = x.reshape(-1, 4)
-    moved = thinner.recalibrated_samples_
+    moments = flat.mean(axis=0), np.cov(flat.T, bias=True)
+    moved = match_moments(thinner.samples_, *moments)
     scale = flat.std(axis=0)
     assert_allclose((moved.mean(axis=0) - flat.mean(axis=0)) / scale, 0, atol=1e-9)
     covariances = [np.cov(a.T, bias=True) / np.outer(scale, scale) for a in (moved, flat)]
@@ -535,36 +535,17 @@ def test_recalibrated_points_have_the_moments_of_the_stream(rng):
     assert_allclose(thinner.samples_, x.swapaxes(0, 1).reshape(-1, 4)[thinner.indices_])
     # Affine maps of the problem carry over.
     mix = np.tril(rng.normal(size=(4, 4)), -1) + np.eye(4)
-    z = OnlineKSDThinner(40, recalibrate=True).fit(x @ mix, s @ np.linalg.inv(mix).T)
-    plain = OnlineKSDThinner(40, recalibrate=True).fit(x, s)
-    assert_array_equal(z.indices_, plain.indices_)
-    assert_allclose(
-        z.recalibrated_samples_,
-        plain.recalibrated_samples_ @ mix,
-        atol=1e-6 * np.abs(flat @ mix).max(),
-    )
-    # So do unions of streams.
-    halves = [
-        OnlineKSDThinner(40, recalibrate=True).fit(x[:, p], s[:, p])
-        for p in (slice(300), slice(300, None))
-    ]
-    merged = halves[0].merge(halves[1])
-    assert_allclose(np.cov(merged.recalibrated_samples_.T, bias=True), np.cov(flat.T, bias=True))
+    z = match_moments(thinner.samples_ @ mix, moments[0] @ mix, mix.T @ moments[1] @ mix)
+    assert_allclose(z, moved @ mix, atol=1e-6 * np.abs(flat @ mix).max())
 
 
-def test_recalibration_is_refused_where_it_is_undetermined(rng):
-    x, s = stream(rng)
-    with pytest.raises(ValueError, match="n_points of at least 6"):
-        OnlineKSDThinner(5, recalibrate=True).partial_fit(x, s)
-    with pytest.raises(AttributeError, match="recalibrate=True"):
-        _ = OnlineKSDThinner(9).partial_fit(x, s).recalibrated_samples_
-    few = OnlineKSDThinner(9, recalibrate=True).partial_fit(x[:5], s[:5])
-    with pytest.raises(ValueError, match="at least 6 points"):
-        _ = few.recalibrated_samples_
-    flat = x * [1, 1, 0]
-    constant = OnlineKSDThinner(9, recalibrate=True).partial_fit(flat, s)
-    with pytest.raises(ValueError, match="vary in every direction"):
-        _ = constant.recalibrated_samples_
+@pytest.mark.parametrize("shape", [[1.0, 1.0, 0.0], [1.0, 1.0, np.nan]])
+def test_moments_are_not_matched_where_they_are_undetermined(shape, rng):
+    points, covariance = rng.normal(size=(20, 3)), np.diag(shape)
+    with pytest.raises(np.linalg.LinAlgError):
+        match_moments(points, np.zeros(3), covariance)
+    with pytest.raises(np.linalg.LinAlgError):
+        match_moments(points * [1.0, 1.0, 0.0], np.zeros(3), np.eye(3))
 
 
 def test_weights_are_those_of_minimum_ksd(rng):
@@ -673,5 +654,3 @@ def test_a_fit_that_fails_leaves_the_one_before(rng):
     with pytest.raises(ValueError, match="not symmetric and positive definite"):
         thinner.fit(np.zeros((200, 2)), np.zeros((200, 2)))
     assert_array_equal(thinner.samples_, before)
-    with pytest.raises(AttributeError, match="needs recalibrate=True before the fit"):
-        thinner.set_params(recalibrate=True).recalibrated_samples_  # noqa: B018

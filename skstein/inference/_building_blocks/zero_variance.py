@@ -15,7 +15,7 @@ from scipy.stats import kurtosis
 from ...diagnostics import ENOUGH_DRAWS, mcse_mean, mcse_sd
 from ...targets.gaussian_at_mode import DIAGONAL_ABOVE
 from ...thinning.balanced import balanced_thin
-from ...thinning.moments import recalibrated
+from ...thinning.moments import match_moments
 
 _OUTER = np.array([0.05, 0.95])
 _DRAWS_A_COORDINATE = 4  # fewer do not tell a covariance
@@ -133,7 +133,7 @@ def move_to_moments(posterior, target, draws, scores):
             # A few draws far out are most of such a spread, and not of where draws lie.
             moved = points + (mean - points.mean(axis=0))
         elif enough:
-            moved = recalibrated(points, mean, spread)
+            moved = match_moments(points, mean, spread)
         else:
             moved = mean + (points - points.mean(axis=0)) * (spread / points.std(axis=0))
     except np.linalg.LinAlgError:

@@ -26,7 +26,7 @@ from ...samplers import HMC
 from ...targets import Transformed
 from ...targets.bijections import Composition, FunnelMap
 from ...targets.transformed import of_model
-from ...thinning.moments import recalibrated
+from ...thinning.moments import match_moments
 from .._building_blocks.particles import within_support
 
 # Ordinary posteriors, even skewed ones, stay below these, except some of almost separable rows.
@@ -91,7 +91,7 @@ class Pilot:
         weights, points = posterior.weights, posterior.particles.copy()
         with suppress(LinAlgError):  # too few particles have no covariance
             mean, covariance = self.draws.mean(axis=0), np.cov(self.draws.T)
-            points = recalibrated(points, mean, covariance, weights)
+            points = match_moments(points, mean, covariance, weights)
         order = np.argsort(points, axis=0)
         sorted_weights = weights[order]
         levels = np.cumsum(sorted_weights, axis=0) - 0.5 * sorted_weights
