@@ -424,16 +424,9 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                     raise ValueError(
                         f"step_size({t}) gave {step!r}; a step size is a number in (0, 1]."
                     )
-                stepped = partial(
-                    InducingPosterior.stepped,
-                    split=split,
-                    X=X[rows],
-                    y=y[rows],
-                    alpha=alpha[rows],
-                    approximation=self.approximation,
-                    step=step,
-                    scale=n / size,
-                )
+                of_rows = {"X": X[rows], "y": y[rows], "alpha": alpha[rows], "scale": n / size}
+                options = {"split": split, "approximation": self.approximation, "step": step}
+                stepped = partial(InducingPosterior.stepped, **of_rows, **options)
                 particles, log_normalisers = zip(*map(stepped, particles), strict=True)
                 # A step adds step * (log_posterior - log_q), and the normalisers are to be added.
                 log_posterior = np.array(log_normalisers) / step

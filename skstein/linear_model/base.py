@@ -15,13 +15,8 @@ import numpy as np
 
 from .. import priors, shards, targets
 from .._estimators.base import BayesianEstimator
-from .._input.columns import (
-    canonical,
-    column_position,
-    warn_of_changed_scale,
-    warn_of_first_rows,
-    warn_of_little_weight,
-)
+from .._input.columns import canonical, column_position, warn_of_little_weight
+from .._input.streams import warn_of_changed_scale, warn_of_first_rows
 from .._input.validation import (
     HasMethods,
     StrOptions,

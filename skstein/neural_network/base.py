@@ -8,12 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from .._estimators.base import BayesianEstimator
-from .._input.columns import (
-    dense,
-    warn_of_changed_scale,
-    warn_of_first_rows,
-    warn_of_little_weight,
-)
+from .._input.columns import dense, warn_of_little_weight
+from .._input.streams import warn_of_changed_scale, warn_of_first_rows
 from .._input.validation import (
     HasMethods,
     Interval,

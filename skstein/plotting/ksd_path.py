@@ -170,14 +170,8 @@ class KSDPathDisplay:
         label = "kept points" if name is None else name
         self.ax_.plot(self.steps, self.ksd, color=color, lw=1.5, marker=marker, label=label)
         if self.reference is not None:
-            self.ax_.plot(
-                self.steps,
-                self.reference,
-                color=GREY,
-                ls="--",
-                lw=1.0,
-                label="as many independent draws",
-            )
+            dashed = {"color": GREY, "ls": "--", "lw": 1.0}
+            self.ax_.plot(self.steps, self.reference, label="as many independent draws", **dashed)
         if wide(self.steps):
             self.ax_.set_xscale("log")
         if wide(self.ksd):

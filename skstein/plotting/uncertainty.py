@@ -147,14 +147,8 @@ class UncertaintyDisplay:
         fill(self.aleatoric[order], total[order], color=COLORS[4], alpha=0.8, label="epistemic")
         if self.wrong is not None:
             (marked,) = np.nonzero(self.wrong[order])
-            self.ax_.plot(
-                rows[marked],
-                total[order][marked],
-                "v",
-                color=COLORS[1],
-                ms=5,
-                label=f"wrong ({len(marked)} of {len(order)})",
-            )
+            label = f"wrong ({len(marked)} of {len(order)})"
+            self.ax_.plot(rows[marked], total[order][marked], "v", color=COLORS[1], label=label)
         self.ax_.set_xlim(1, max(len(order), 2))
         self.ax_.set_ylim(bottom=0.0)
         self.ax_.set_xlabel("rows, by total uncertainty")

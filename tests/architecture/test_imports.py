@@ -58,6 +58,7 @@ ESTIMATOR = (
     "skstein._tools.row_blocks",
     "skstein._input.class_labels",
     "skstein._input.columns",
+    "skstein._input.streams",
     "skstein._statistics.column_moments",
     "skstein._estimators.base",
     "skstein._jit",
@@ -96,7 +97,12 @@ ROWS = {
     "skstein._tools.warnings": ("sklearn.exceptions",),
     "skstein._estimators.progress": (),
     "skstein._input.class_labels": ("sklearn.utils", "skstein._tools.warnings"),
-    "skstein._input.columns": ("skstein._statistics.column_moments", "skstein._tools.warnings"),
+    "skstein._input.columns": ("skstein._tools.warnings",),
+    "skstein._input.streams": (
+        "skstein._input.columns",
+        "skstein._statistics.column_moments",
+        "skstein._tools.warnings",
+    ),
     "skstein._statistics.column_moments": (
         "sklearn.utils.sparsefuncs",
         "skstein._tools.row_blocks",

@@ -33,10 +33,6 @@ class ScaledNetwork(InnerTarget):
         self.stochastic = batch_size is not None and batch_size < target.n_rows
         self.batch_size = batch_size if self.stochastic else None
 
-    @property
-    def names(self):
-        return self.target.names[: self.dim]
-
     def forward(self, z):
         """Particles of the whole network."""
         noise = np.broadcast_to(self.log_noise, (len(z), len(self.log_noise)))

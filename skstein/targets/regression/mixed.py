@@ -146,13 +146,6 @@ class MixedTarget(SummedTarget):
             ]
         return (*self.regression.names, *sds, *effects)
 
-    @property
-    def initial(self):
-        start = np.zeros(self.dim)
-        start[: self._n_coords] = self.regression.initial
-        start[self._n_coords : self._effects[0][0, 0]] = math.log(self.prior.scale)
-        return start
-
     def take(self, rows):
         """The same model on some of the rows, an index array."""
         few = [grouping.take(rows) for grouping in self.groupings]

@@ -217,10 +217,6 @@ class SmoothedTarget(Transformed):
         weight = 0.5 * target.standard_squares(mode[3:])
         super().__init__(target, SmoothedPath(mode, scale_tril, response, weight))
 
-    @property
-    def initial(self):
-        return np.zeros(self.dim)
-
     def conditional(self, second_moment):
         """The standard normal, whatever the second moments: engines need no other whitening."""
         return LogDensity(
