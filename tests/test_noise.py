@@ -533,12 +533,10 @@ def test_gross_outliers_do_not_hold_up_the_noise(engine, size, rng):
 
 
 def test_noise_that_its_prior_adds_is_reported(rng):
-    X, error = rng.normal(size=(100, 1)), rng.normal(size=100)
+    X, y = rng.normal(size=(100, 1)), rng.normal(size=100)
+    y[:3] = 1e8
     with pytest.warns(UserWarning, match="mostly what its prior adds"):
-        BayesianLinearRegression("pmfvb", random_state=0).fit(X, X[:, 0] + 1e-6 * error)
-    error[:3] = 1e8
-    with pytest.warns(UserWarning, match="mostly what its prior adds"):
-        BayesianLinearRegression("pmfvb", noise="student-t", random_state=0).fit(X, error)
+        BayesianLinearRegression("pmfvb", noise="student-t", random_state=0).fit(X, y)
 
 
 @pytest.mark.parametrize("n, noise", [(20, 1e-3), (100, 1e-4)])

@@ -10,7 +10,7 @@ from .. import targets
 from .._input.validation import LARGEST, HasMethods, Interval, StrOptions
 from .._tools.warnings import warn
 from ..noise import NOISES, NormalNoise, noise_to_fit, resolve_noise
-from ..outcomes import Normal
+from ..outcomes import Normal, StudentT
 from ..priors import InverseGamma
 from .base import BayesianLinearModel
 from .regressor import GeneralizedLinearRegressor
@@ -171,19 +171,19 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
                 "fit_intercept=True."
             )
         super()._fit(X, y, sample_weight, stream, classes, offset)
-        if self._outcome.n_predictors == 1:
+        if isinstance(self._outcome, StudentT):
             self._warn_of_added_noise()
         return self
 
     def _warn_of_added_noise(self):
-        """Warn if a good part of the noise is what its prior adds to the sum of squares."""
+        """Warn if outliers make y so wide that its noise is what the prior adds, by a good part."""
         added = getattr(self._outcome.noise_prior, "floor", 0.0) * self._scaling.y_scale**2
         log_v = self.posterior_.weights @ self._extra(self.posterior_.particles)[:, 0]
         if 2.0 * added > _ADDED * self._n_rows * np.exp(log_v):  # type: ignore[operator]
             warn(
-                "the noise is so small against the standard deviation of y that it is mostly what "
-                "its prior adds, and intervals are too wide: leave out values of y that are far "
-                "off, or give noise_shape and noise_scale.",
+                "outliers are so far off that the noise is next to nothing against the standard "
+                "deviation of y, and mostly what its prior adds: intervals are too wide. Leave out "
+                "the values that are far off.",
                 UserWarning,
             )
 
