@@ -55,7 +55,8 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
         Warns
         -----
         ConvergenceWarning
-            If the first rows are too few, or the posterior is likely to be wrong.
+            If the first rows are too few, later ones spread far more or less than those, or the
+            posterior is likely to be wrong.
 
         Examples
         --------
