@@ -190,3 +190,20 @@ def test_very_many_rows_bring_it_to_mind(rng, monkeypatch):
     target = regression("logistic", rng, n=1000)
     with pytest.warns(EfficiencyWarning, match='with surrogate="auto" the steps are on some'):
         infer(target, MCMC(n_draws=50), random_state=0)
+
+
+def test_a_rare_category_of_one_class_in_very_many_rows(rng):
+    """Its wall is steep there: proposals that meet it are followed in shorter steps."""
+    n, k = 200_000, 6
+    X = np.column_stack([rng.normal(size=n), np.arange(n) < k])
+    y = (X[:, 0] - 4.0 + rng.logistic(size=n) > 0.0) & (X[:, 1] == 0.0)
+    model = BayesianLogisticRegression(MCMC(surrogate="auto"), random_state=0).fit(X, y)
+    spread = 1.0 / X[:, 1].std()  # of the prior
+    grid = np.linspace(-6.0 * spread, 40.0, 100_001)
+    rows = model.intercept_[0] + model.coef_[0, 0] * X[:k, 0]
+    log_density = -0.5 * (grid / spread) ** 2 - np.logaddexp(0.0, rows[:, None] + grid).sum(axis=0)
+    weights = np.exp(log_density - log_density.max())
+    mean = weights @ grid / weights.sum()
+    sd = np.sqrt(weights @ (grid - mean) ** 2 / weights.sum())
+    assert abs(model.coef_[0, 1] - mean) < 0.1 * sd
+    assert_allclose(model.coef_std_[0, 1], sd, rtol=0.05)

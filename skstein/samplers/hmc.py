@@ -70,6 +70,8 @@ class HMC(Metropolis):
 
     def _propose(self, target, chains):
         length = self.trajectory * chains.rng.uniform(0.8, 1.2)
+        # Longer ones are this one, and would not become shorter when they are told to.
+        chains.step_size = min(chains.step_size, 1.2 * self.trajectory)
         n_steps = min(math.ceil(length / chains.step_size), self.max_leapfrogs)
         step = min(length / n_steps, chains.step_size)
         return trajectories(target, chains, step, n_steps, chains.metric.center)
