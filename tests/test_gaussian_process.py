@@ -572,16 +572,35 @@ def test_problems_are_warned_of(rng):
         fixed(SinglePrecision(2.0) + WhiteKernel(0.04), n_inducing=60).fit(X, y)
 
 
+@pytest.mark.parametrize("kernel", [None, RBF() + WhiteKernel(), 1.0 * RBF([1, 1]) + WhiteKernel()])
 @pytest.mark.parametrize("factor", [1e-4, 1e4])
-def test_length_scales_start_again_if_they_are_far_from_the_distances(factor, rng):
-    X, y, kernel = wave(rng)
-    near = SparseGPRegressor().fit(X, y)
-    far = SparseGPRegressor().fit(factor * X, y)
+def test_length_scales_start_again_if_they_are_far_from_the_distances(factor, kernel, rng):
+    X, y, _ = wave(rng)
+    near, far = (SparseGPRegressor(kernel).fit(size * X, y) for size in (1.0, factor))
     assert_allclose(far.predict(factor * X), near.predict(X), atol=1e-3)
-    kernel = 1.0 * RBF([1.0, 1.0]) + WhiteKernel()
-    near = SparseGPRegressor(kernel).fit(X, y)
-    far = SparseGPRegressor(kernel).fit(X * [factor, 1.0], y)
-    assert_allclose(far.predict(X * [factor, 1.0]), near.predict(X), atol=1e-3)
+
+
+@bounds_ignored
+@one_set_ignored
+def test_a_second_start_leaves_alone_what_rows_do_not_tell(rng):
+    X, noise = np.column_stack([rng.normal(size=(60, 2)), np.ones(60)]), rng.normal(size=60)
+    reg = SparseGPRegressor(1.0 * RBF([1.0, 1.0, 1.0]) + WhiteKernel()).fit(X, noise)
+    assert_allclose(reg.kernel_.k1.k2.length_scale[2], 1.0)  # of a constant feature
+    starts = []
+
+    def optimizer(objective, start, bounds):
+        starts.append(start)
+        return start, objective(start)[0]
+
+    kernel = 2.0 * ExpSineSquared() + 3.0 * RBF() + WhiteKernel()
+    SparseGPRegressor(kernel, optimizer=optimizer).fit(10.0 * X[:, :1], noise)
+    first, second = np.exp(starts)
+    moved = [part.name for part in kernel.hyperparameters]
+    assert [name for name, a, b in zip(moved, first, second, strict=True) if a != b] == [
+        "k1__k2__k2__length_scale"
+    ]
+    SparseGPRegressor(DotProduct() + WhiteKernel(), optimizer=optimizer).fit(X, noise)
+    assert len(starts) == 3
 
 
 @one_set_ignored

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
 from scipy.special import expit, log_expit, log_ndtr, ndtr, ndtri
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.metrics import get_scorer
 
 from skstein import BayesianOrdinalRegression, BayesianProbitRegression
@@ -344,6 +344,9 @@ def test_labels_in_any_order_are_the_same_model(rng):
     pl = pytest.importorskip("polars")
     column = pl.Series(y.tolist(), dtype=pl.Enum(GRADES))
     model = BayesianOrdinalRegression("laplace", random_state=0).fit(X, column)
+    assert_array_equal(model.predict_proba(X), named.predict_proba(X))
+    with pytest.warns(DataConversionWarning):
+        model.fit(X, column.to_frame())
     assert_array_equal(model.predict_proba(X), named.predict_proba(X))
 
 

@@ -101,8 +101,8 @@ def declared_order(categories, y):
     ValueError
         If a class is given twice, or Dask does not know the order.
     """
-    if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1 and hasattr(y, "iloc"):
-        y = y.iloc[:, 0]
+    if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 and hasattr(y, "columns"):
+        y = y.iloc[:, 0] if hasattr(y, "iloc") else y.to_series()
     dtype = getattr(y, "dtype", None)
     if categories is None and (getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum"):
         categories = y.dtype.categories

@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from .._statistics.column_moments import location_and_scale
 from .._tools.warnings import warn
 from .columns import dense
 
 _ENOUGH = 30  # rows, to compare their spread
-_CHANGED = 5.0  # times that of the first rows, with which priors of their size are far off
+_WIDER = 5  # times, from which on means are some tenths of a standard deviation off
 
 
 def warn_of_first_rows(problems, X, standardize, least, fixed="scaling"):
@@ -22,25 +21,16 @@ def warn_of_first_rows(problems, X, standardize, least, fixed="scaling"):
         )
 
 
-def warn_of_changed_scale(scaling, X, y, sample_weight):
-    """Warn if rows spread otherwise than the first ones of a stream, which fixed the ``scaling``.
+def warn_of_wider_outcomes(y, y_scale):
+    """Warn if y spreads more than in the first rows of a stream, whose ``y_scale`` is the priors'.
 
-    y is None if it is not scaled.
+    Quantiles tell, which outliers leave as they are.
     """
-    if len(sample_weight) < _ENOUGH:
-        return
-
-    def spread(columns):
-        spread = location_and_scale(columns, sample_weight)[1]
-        return np.where(spread == 1.0, np.nan, spread)  # that of a constant
-
-    change = {"a feature spreads {:.0f} times less": scaling.scale / spread(X)}
-    if y is not None:
-        change["y spreads {:.0f} times more"] = spread(y.reshape(len(y), -1)) / scaling.y_scale
-    for what, times in change.items():
-        if np.any(times > _CHANGED):
+    if len(y) >= _ENOUGH:
+        low, high = np.quantile(y, [0.1, 0.9], axis=0)
+        if np.any(high - low > _WIDER * 2.56 * y_scale):  # a normal y has 2.56 between them
             warn(
-                f"in these rows {what.format(np.nanmax(times))} than in the first ones of the "
-                "stream, which fix the scale of the priors: coefficients are shrunk. Start again, "
-                "with fit or with rows in random order."
+                f"y of these rows spreads more than {_WIDER:g} times as much as that of the first "
+                "ones of the stream, which fix the scale of the priors: coefficients are shrunk. "
+                "Start again, with fit or with rows in random order."
             )

@@ -344,8 +344,9 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         with one_thread():
             optima = [self._optimum(objective, start, bounds) for start in starts]
             if min(cost for _, cost in optima) > self._cost_of_noise() - _GAIN:
-                start = np.clip(self._with_lengths_of_rows(kernel), *bounds.T)
-                optima.append(self._optimum(objective, start, bounds))
+                start = np.clip(self._with_lengths_of_rows(starts[0]), *bounds.T)
+                if (start != starts[0]).any():
+                    optima.append(self._optimum(objective, start, bounds))
         kernel.theta, least = min(optima, key=lambda optimum: optimum[1])
         kernel._check_bounds_params()  # warns about those at one of them
         return -least
@@ -355,14 +356,16 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         y = self._optimizer_rows[2]
         return 0.5 * len(y) * np.log(2.0 * np.pi * np.e * np.maximum(y.var(axis=0), _TINY)).sum()
 
-    def _with_lengths_of_rows(self, kernel):
-        """The hyper-parameters of a kernel with length scales as large as the spread of X."""
-        spread = self._optimizer_rows[1].std(axis=0)
-        kernel = clone(kernel)
+    def _with_lengths_of_rows(self, theta):
+        """``theta`` with length scales as large as the spread of X, where they are of all of it."""
+        kernel, spread = self.kernel_.clone_with_theta(theta), self._optimizer_rows[1].std(axis=0)
+        given = kernel.get_params()
         for part in kernel.hyperparameters:
-            if part.name.endswith("length_scale"):
-                size = spread if part.n_elements > 1 else np.linalg.norm(spread)
-                kernel.set_params(**{part.name: np.maximum(size, _TINY)})
+            name, n = part.name, part.n_elements
+            periodic = name.replace("length_scale", "periodicity") in given
+            if name.endswith("length_scale") and not periodic and n in (1, len(spread)):
+                size = spread if n > 1 else np.linalg.norm(spread)
+                kernel.set_params(**{name: np.where(size > 0.0, size, given[name])})
         return kernel.theta
 
     def _optimum(self, objective, start, bounds):

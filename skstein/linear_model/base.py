@@ -16,7 +16,7 @@ import numpy as np
 from .. import priors, shards, targets
 from .._estimators.base import BayesianEstimator
 from .._input.columns import canonical, column_position, warn_of_little_weight
-from .._input.streams import warn_of_changed_scale, warn_of_first_rows
+from .._input.streams import warn_of_first_rows, warn_of_wider_outcomes
 from .._input.validation import (
     HasMethods,
     StrOptions,
@@ -157,7 +157,8 @@ class BayesianLinearModel(BayesianEstimator):
         EfficiencyWarning
             If very many rows could be fitted with ``surrogate=`` (:doc:`/large_data`).
         UserWarning
-            If the weights of several rows sum to 1 or less.
+            If the weights of several rows sum to 1 or less. With Student t noise, if the noise is
+            mostly what its prior adds.
         """
         return self._fit(X, y, sample_weight, offset=offset)
 
@@ -217,9 +218,6 @@ class BayesianLinearModel(BayesianEstimator):
         if self._outcome.location_scale:
             y = y - offset
         self._check_offset(offset.any())
-        if further and self.standardize:
-            of_scale = y if self._outcome.location_scale else None
-            warn_of_changed_scale(self._scaling, X, of_scale, weights)
         moments = partial(location_and_scale, X, weights)
         scaling = self._find_scaling(further, moments, y, weights, offset)
         where = {"offset_column": column, "offset_given": given_offset is not None}
@@ -327,6 +325,8 @@ class BayesianLinearModel(BayesianEstimator):
                         f"{name}={before} of the rows before is that of the whole stream: set it "
                         "back, or start again with fit."
                     )
+            if self.standardize and self._outcome.location_scale:
+                warn_of_wider_outcomes(y, self._scaling.y_scale)
             return self._scaling
         warn_of_little_weight(sample_weight)
         if not self.standardize:

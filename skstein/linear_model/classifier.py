@@ -72,8 +72,7 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
         Warns
         -----
         ConvergenceWarning
-            If the first rows are too few, later ones spread far more or less than those, or the
-            posterior is likely to be wrong.
+            If the first rows are too few, or the posterior is likely to be wrong.
 
         Examples
         --------

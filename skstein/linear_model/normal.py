@@ -171,19 +171,19 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
                 "fit_intercept=True."
             )
         super()._fit(X, y, sample_weight, stream, classes, offset)
-        if isinstance(self._outcome, StudentT):
+        if isinstance(self._outcome, StudentT) and sample_weight is None:
             self._warn_of_added_noise()
         return self
 
     def _warn_of_added_noise(self):
-        """Warn if outliers make y so wide that its noise is what the prior adds, by a good part."""
+        """Warn if y is so wide, as with outliers, that its noise is mostly what the prior adds."""
         added = getattr(self._outcome.noise_prior, "floor", 0.0) * self._scaling.y_scale**2
         log_v = self.posterior_.weights @ self._extra(self.posterior_.particles)[:, 0]
         if 2.0 * added > _ADDED * self._n_rows * np.exp(log_v):  # type: ignore[operator]
             warn(
-                "outliers are so far off that the noise is next to nothing against the standard "
-                "deviation of y, and mostly what its prior adds: intervals are too wide. Leave out "
-                "the values that are far off.",
+                "the noise is next to nothing against the scale of y, and mostly what its prior "
+                "adds, so that intervals are too wide: leave out values of y that are far off, or "
+                "scale y.",
                 UserWarning,
             )
 

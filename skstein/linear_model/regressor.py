@@ -55,7 +55,7 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
         Warns
         -----
         ConvergenceWarning
-            If the first rows are too few, later ones spread far more or less than those, or the
+            If the first rows are too few, y of these spreads more than five times as much, or the
             posterior is likely to be wrong.
 
         Examples

@@ -208,14 +208,14 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         ConvergenceWarning
             If networks diverge, or die: put out the same for every one of 50 rows or more. They are
             left out, unless all of them do. If their loss rose on these rows, 50 or more, to ten
-            times that of knowing nothing. If the first rows are fewer than 20, a feature is
-            constant on them, or later rows spread far more or less than they.
+            times that of knowing nothing. If the first rows are fewer than 20, or a feature is
+            constant on them.
         """
         further = hasattr(self, "posterior_")
         classes = stream_classes(classes, self.classes_ if further else None)
         X, y = self._validated(X, y, further)
         X, codes, weights = self._coded(X, y, sample_weight, classes)
-        scaling = self._find_scaling(X, weights, further=further)
+        scaling = self._scaling if further else self._find_scaling(X, weights)
         return self._go_on(X, codes, weights, scaling)
 
     def _coded(self, X, y, sample_weight, classes=None):

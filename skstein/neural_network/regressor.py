@@ -347,7 +347,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             If networks diverge, or die: put out the same for every one of 50 rows or more. They are
             left out, unless all of them do. If their loss rose on these rows, 50 or more, to ten
             times that of knowing nothing. If the first rows are fewer than 20, a feature is
-            constant on them, or later rows spread far more or less than they.
+            constant on them, or y of later rows spreads more than five times as much.
 
         Examples
         --------

@@ -74,9 +74,9 @@ class HistoryDisplay:
         Parameters
         ----------
         posterior : ParticlePosterior
-        quantities : sequence of str, default=None
+        quantities : str or sequence of str, default=None
             Keys of ``posterior.history``; all by default.
-        names : sequence of str, default=()
+        names : str or sequence of str, default=()
             Coordinates whose traces are drawn: values in the order of the particles. Particles from
             a chain ("ksd-mcmc", "stein-points") are in the order of its draws.
         ax : matplotlib.axes.Axes or array of them, default=None

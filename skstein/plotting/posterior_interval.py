@@ -66,7 +66,7 @@ class PosteriorIntervalDisplay:
         Parameters
         ----------
         posterior : ParticlePosterior
-        names : sequence of str, default=None
+        names : str or sequence of str, default=None
             Coordinates to show, from top to bottom; all by default.
         level, inner_level : float, default=0.9 and 0.5
             Posterior probabilities of the thin and of the thick line.
@@ -111,7 +111,7 @@ class PosteriorIntervalDisplay:
         ----------
         estimator : estimator instance
             Fitted.
-        names : sequence of str, default=None
+        names : str or sequence of str, default=None
             Features (of other models, coordinates) to show, from top to bottom; all by default.
         top : int, default=None
             How many to show: those whose mean is the most posterior standard deviations away from

@@ -33,7 +33,8 @@ class HMC(Metropolis):
     max_leapfrogs : int, default=64
         Most steps, each of one gradient, of one trajectory.
     step_size : float, default=0.5
-        First guess of the longest step; kept where there is no warm-up.
+        First guess of the longest step; kept where there is no warm-up. Steps are no longer than a
+        trajectory.
     thinning : int, default=1
         One state in this many is kept as a draw.
     adapt_metric : bool, default=True

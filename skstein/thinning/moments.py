@@ -61,7 +61,7 @@ def match_moments(points, mean, covariance, weights=None):
     covariance : ndarray of shape (d, d)
         Over n and not n - 1.
     weights : ndarray of shape (n,), default=None
-        Of the points, of sum 1; None for equal ones.
+        Of the points; None for equal ones.
 
     Returns
     -------
@@ -70,8 +70,8 @@ def match_moments(points, mean, covariance, weights=None):
     Raises
     ------
     LinAlgError
-        If the covariance, or that of the points, is not positive definite, as where a coordinate is
-        constant.
+        If points or covariance are not finite, or the covariance, or that of the points, is not
+        positive definite: a coordinate is constant, or there are no more points than coordinates.
 
     Notes
     -----
@@ -88,11 +88,14 @@ def match_moments(points, mean, covariance, weights=None):
     >>> bool(np.allclose(moved.std(axis=0), draws.std(axis=0)))
     True
     """
-    if not np.isfinite(covariance).all():
-        raise np.linalg.LinAlgError
+    covariance = np.atleast_2d(covariance)
+    if not (np.isfinite(covariance).all() and np.isfinite(points).all()):
+        raise np.linalg.LinAlgError("points and covariance must be finite.")
     root = np.linalg.cholesky(covariance)
     z = np.linalg.solve(root, (points - np.average(points, axis=0, weights=weights)).T).T
-    values, vectors = eigh(z.T @ z / len(z) if weights is None else (z.T * weights) @ z)
+    values, vectors = eigh(
+        z.T @ z / len(z) if weights is None else (z.T * weights) @ z / np.sum(weights)
+    )
     if not values[0] > 1e-12 * values[-1]:
-        raise np.linalg.LinAlgError
+        raise np.linalg.LinAlgError("the points do not vary in every direction: give more of them.")
     return mean + z @ (vectors / np.sqrt(values)) @ vectors.T @ root.T

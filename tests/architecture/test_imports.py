@@ -98,11 +98,7 @@ ROWS = {
     "skstein._estimators.progress": (),
     "skstein._input.class_labels": ("sklearn.utils", "skstein._tools.warnings"),
     "skstein._input.columns": ("skstein._tools.warnings",),
-    "skstein._input.streams": (
-        "skstein._input.columns",
-        "skstein._statistics.column_moments",
-        "skstein._tools.warnings",
-    ),
+    "skstein._input.streams": ("skstein._input.columns", "skstein._tools.warnings"),
     "skstein._statistics.column_moments": (
         "sklearn.utils.sparsefuncs",
         "skstein._tools.row_blocks",

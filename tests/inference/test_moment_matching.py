@@ -7,7 +7,7 @@ from scipy.special import digamma, polygamma
 
 from densities import gaussian
 from skstein import LogDensity
-from skstein.inference._building_blocks.moment_matching import match_moments
+from skstein.inference._building_blocks.moment_matching import match_identities
 from skstein.inference._run.tails_and_funnels import Pilot
 from skstein.posterior import ParticlePosterior
 from skstein.targets import Transformed
@@ -46,7 +46,7 @@ def test_mean_and_covariance_of_a_gaussian(dim, m, weighted, rng):
     target = Transformed(gaussian(precision, mean), None)
     weights = rng.dirichlet(np.full(m, 20.0)) if weighted else np.full(m, 1.0 / m)
     start = rng.normal(size=(m, dim))
-    points, scores = match_moments(target, start, target.score(start), weights, 30)
+    points, scores = match_identities(target, start, target.score(start), weights, 30)
     assert_allclose(scores, target.score(points))
     factor = np.linalg.cholesky(precision)
     white = (points - mean) @ factor
@@ -62,7 +62,7 @@ def test_skewed_margins(rng):
     for _ in range(5):
         start = 0.8 * rng.normal(size=(200, 3)) + 0.3
         weights = np.full(200, 1 / 200)
-        points, _ = match_moments(target, start, target.score(start), weights, 8)
+        points, _ = match_identities(target, start, target.score(start), weights, 8)
         assert np.abs(points.mean(axis=0)).max() < 0.02
         assert np.abs(points.std(axis=0) - 1.0).max() < 0.03
         # A hundred and more independent draws have an error of about 0.2.
@@ -74,7 +74,7 @@ def test_the_identities_hold_where_few_steps_are_enough(rng):
     start = rng.normal(size=(60, 4))
     weights = np.full(60, 1 / 60)
     before = residuals(start, target.score(start), weights)
-    after = residuals(*match_moments(target, start, target.score(start), weights, 4), weights)
+    after = residuals(*match_identities(target, start, target.score(start), weights, 4), weights)
     assert after[0] < 0.1 * before[0]
     assert after[1].max() < 0.3 * before[1].max()
 
@@ -86,7 +86,7 @@ def test_some_make_up_for_others_that_stay(rng):
     start = rng.normal(size=(200, dim))
     start[:kept] = np.eye(dim)[0]
     weights = np.full(200, 1 / 200)
-    points, scores = match_moments(target, start, target.score(start), weights, 10, first=kept)
+    points, scores = match_identities(target, start, target.score(start), weights, 10, first=kept)
     assert_array_equal(points[:kept], start[:kept])
     assert_allclose(scores, target.score(points))
     assert np.abs(points.mean(axis=0)).max() < 0.02
@@ -99,7 +99,7 @@ def test_too_few_particles_stay_where_they_are(rng):
     start = rng.normal(size=(50, 5))
     few = np.r_[np.full(4, 0.24), np.full(46, 0.04 / 46)]
     for m, weights in ((5, np.full(5, 0.2)), (50, few)):
-        points, _ = match_moments(target, start[:m], target.score(start[:m]), weights, 4)
+        points, _ = match_identities(target, start[:m], target.score(start[:m]), weights, 4)
         assert_array_equal(points, start[:m])
 
 
@@ -112,7 +112,7 @@ def test_a_wall_holds_back_only_those_who_run_into_it(rng):
     target = Transformed(LogDensity(lambda z: np.zeros(len(z)), score=score, dim=1), None)
     start = np.append(np.linspace(-2.2, 2.2, 49), 2.49)[:, None]
     # What moves the particles apart has to move the last one over the edge.
-    points, scores = match_moments(target, start, score(start), np.full(50, 0.02), 4)
+    points, scores = match_identities(target, start, score(start), np.full(50, 0.02), 4)
     assert points.max() < 2.5
     assert abs(scores.mean()) < 0.05
 
@@ -127,7 +127,7 @@ def test_steps_that_lead_nowhere_are_not_taken(bad, rng):
         return np.where(here[:, None], 1.0 - z, bad)
 
     target = Transformed(LogDensity(lambda z: np.zeros(len(z)), score=score, dim=2), None)
-    points, _ = match_moments(target, start, score(start), np.full(30, 1 / 30), 4)
+    points, _ = match_identities(target, start, score(start), np.full(30, 1 / 30), 4)
     assert_array_equal(points, start)
 
 

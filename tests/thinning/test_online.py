@@ -546,6 +546,11 @@ def test_moments_are_not_matched_where_they_are_undetermined(shape, rng):
         match_moments(points, np.zeros(3), covariance)
     with pytest.raises(np.linalg.LinAlgError):
         match_moments(points * [1.0, 1.0, 0.0], np.zeros(3), np.eye(3))
+    with pytest.raises(np.linalg.LinAlgError, match="do not vary in every direction"):
+        match_moments(points[:3], np.zeros(3), np.eye(3))
+    line = points[:, :1]
+    moved = match_moments(line, np.ones(1), np.cov(2.0 * line.T, bias=True))
+    assert_allclose([moved.mean(), moved.std()], [1.0, 2.0 * line.std()])
 
 
 def test_weights_are_those_of_minimum_ksd(rng):

@@ -21,7 +21,7 @@ from ...kernels import IMQ, Linear, outside
 from ...posterior import ParticlePosterior
 from ...thinning.subsets import simplex_weights
 from .adam import Adam
-from .moment_matching import match_moments
+from .moment_matching import match_identities
 from .particles import draw_rows
 
 _PATIENCE = 0.25  # share of the steps without progress that ends an ascent
@@ -289,5 +289,5 @@ class SteinMeasure:
             return
         # They are views of what `_place` changes.
         points, scores = self.points.copy(), self.scores.copy()
-        points, scores = match_moments(target, points, scores, self.weights, n_steps, map, first)
+        points, scores = match_identities(target, points, scores, self.weights, n_steps, map, first)
         self._place(slice(first, self.size), points[first:], scores[first:])

@@ -41,7 +41,7 @@ _ENOUGH = 0.01  # displacement of a coordinate that is left undone, in standard 
 _STEEP = 2.0  # growth of a particle's score in one step that a normal posterior does not have
 
 
-def match_moments(target, points, scores, weights, n_steps, map=map, first=0):
+def match_identities(target, points, scores, weights, n_steps, map=map, first=0):
     """Particles moved until Stein's identities of their first moments hold.
 
     Parameters
@@ -90,7 +90,7 @@ def match_moments(target, points, scores, weights, n_steps, map=map, first=0):
 
 
 def matched(target, theta, n_steps, map=map):
-    """Particles of equal weight after `match_moments`, where coordinates are whitened.
+    """Particles of equal weight after `match_identities`, where coordinates are whitened.
 
     Elsewhere a step has no unit, and minibatches would hide the residuals: nothing moves.
     """
@@ -98,7 +98,7 @@ def matched(target, theta, n_steps, map=map):
         return theta
     scores = in_chunks(map, target.score, theta, target.n_rows)
     weights = np.full(len(theta), 1.0 / len(theta))
-    return match_moments(target, theta, scores, weights, n_steps, map)[0]
+    return match_identities(target, theta, scores, weights, n_steps, map)[0]
 
 
 def _newton_step(points, scores, weights, first):
