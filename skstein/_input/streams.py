@@ -1,4 +1,4 @@
-"""What is said of the rows of a stream, the first of which fix the scaling of all."""
+"""Warnings about the rows of a stream, the first of which fix the scaling of all."""
 
 import numpy as np
 
@@ -22,9 +22,9 @@ def warn_of_first_rows(problems, X, standardize, least, fixed="scaling"):
 
 
 def warn_of_wider_outcomes(y, y_scale):
-    """Warn if y spreads more than in the first rows of a stream, whose ``y_scale`` is the priors'.
+    """Warn if y spreads far more than the ``y_scale`` that the first rows of a stream have fixed.
 
-    Quantiles tell, which outliers leave as they are.
+    Quantiles are compared: outliers do not change them.
     """
     if len(y) >= _ENOUGH:
         low, high = np.quantile(y, [0.1, 0.9], axis=0)

@@ -427,6 +427,9 @@ class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
         self._outcome.check(y)
         return y
 
+    def _mean(self, X):
+        return self._moments(X)[0]
+
     def _moments(self, X):
         """Mean, variance between the particles' means, and mean noise variance of each row."""
         moments = self._over_rows(X, lambda heads, w: self._outcome.moments(heads, w))

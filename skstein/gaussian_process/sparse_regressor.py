@@ -114,7 +114,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         returns ``theta_opt, func_min``; ``obj_func(theta, eval_gradient=True)`` is minimised, and
         returns a gradient too if asked for it.
     n_restarts_optimizer : int, default=0
-        Further runs of the optimiser, from log-uniform draws within the bounds.
+        Further runs of the optimiser, from log-uniform draws within the bounds. If none explains
+        more than noise alone would, one more begins with length scales as large as the spread of X.
     n_optimizer_samples : int, default=1000
         Training rows, drawn at random, on which hyper-parameters are chosen; all of them if there
         are fewer.

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from .._estimators.base import BayesianEstimator
 from .._input.columns import dense, warn_of_little_weight
-from .._input.streams import warn_of_first_rows, warn_of_wider_outcomes
+from .._input.streams import warn_of_first_rows
 from .._input.validation import (
     HasMethods,
     Interval,
@@ -292,11 +292,7 @@ class _BayesianMLP(BayesianEstimator):
     def _outputs(self, X, theta):
         return self._network.outputs(theta, self._scaling.features(X, self._network.dtype))
 
-    def _find_scaling(self, X, sample_weight, y=None, further=False):
-        if further:
-            if self.standardize and y is not None:
-                warn_of_wider_outcomes(y, self._scaling.y_scale)
-            return self._scaling
+    def _find_scaling(self, X, sample_weight, y=None):
         warn_of_little_weight(sample_weight)
         if not self.standardize:
             _warn_of_scale("X", X, sample_weight)

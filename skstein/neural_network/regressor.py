@@ -10,6 +10,7 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._input.streams import warn_of_wider_outcomes
 from .._input.validation import (
     HasMethods,
     Interval,
@@ -364,7 +365,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         further = hasattr(self, "posterior_")
         self._noise = self._noise_to_fit(further=further)
         X, y, weights = self._rows(X, y, sample_weight, further)
-        scaling = self._find_scaling(X, weights, y, further)
+        scaling = self._scaling if further else self._find_scaling(X, weights, y)
+        if further and self.standardize:
+            warn_of_wider_outcomes(y, scaling.y_scale)
         return self._go_on(X, y, weights, scaling)
 
     def _rows(self, X, y, sample_weight, further):
