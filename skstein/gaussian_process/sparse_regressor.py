@@ -355,7 +355,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
     def _cost_of_noise(self):
         """Minus the largest log likelihood of a constant with noise, on the rows of the search."""
         y = self._optimizer_rows[2]
-        return 0.5 * len(y) * np.log(2.0 * np.pi * np.e * np.maximum(y.var(axis=0), _TINY)).sum()
+        variances = np.maximum(y.var(axis=0), _TINY)
+        return 0.5 * len(y) * np.sum(1.0 + np.log(2.0 * np.pi * variances))
 
     def _with_lengths_of_rows(self, theta):
         """``theta`` with length scales as large as the spread of X, where they are of all of it."""
