@@ -10,7 +10,6 @@ from scipy.special import expit, log_softmax, softmax
 
 from skstein import outcomes
 from skstein._jit import dense_layers
-from skstein._jit.mlp import gauss_newton
 from skstein.priors import (
     AdaptiveRidge,
     HierarchicalNormal,
@@ -20,6 +19,7 @@ from skstein.priors import (
     StudentT,
 )
 from skstein.targets.networks import mlp
+from skstein.targets.networks.curvature import gauss_newton
 from skstein.targets.networks.mlp import MLPTarget
 from skstein.targets.networks.null_space import null_space_tangent
 from skstein.targets.networks.scaled_network import ScaledNetwork

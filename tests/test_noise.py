@@ -24,7 +24,6 @@ from skstein import (
     predictive,
     to_arviz,
 )
-from skstein._jit.mlp import bounded_log_scale, gauss_newton
 from skstein.inference import ENGINES, PMD, PMFVB, SVGD, KSDThinnedMCMC
 from skstein.metrics import crps_scorer, log_predictive_scorer
 from skstein.noise import HeteroscedasticNoise, NormalNoise, StudentTNoise, resolve_noise
@@ -34,6 +33,8 @@ from skstein.priors import Horseshoe, Laplace
 from skstein.priors import Normal as NormalPrior
 from skstein.samplers import SGHMC
 from skstein.targets import HorseshoeTarget, MLPTarget, RegressionTarget
+from skstein.targets.networks.curvature import gauss_newton
+from skstein.targets.networks.dense_layers import bounded_log_scale
 from small import later
 
 NOISES = {

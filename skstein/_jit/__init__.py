@@ -5,8 +5,9 @@ importing numba takes as long as importing all the rest.
 """
 
 from importlib import import_module
+from pathlib import Path
 
-_MODULES = {"horseshoe", "lda", "mlp", "normal_mixtures", "stein", "thinning", "volatility"}
+_MODULES = {path.stem for path in Path(__file__).parent.glob("*.py")}
 
 
 def __getattr__(name):

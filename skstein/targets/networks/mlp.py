@@ -29,6 +29,7 @@ from ..._tools.row_blocks import row_blocks
 from ...outcomes import Bernoulli, Categorical, Heteroscedastic, Normal, StudentT
 from ...priors import HierarchicalNormal, InverseGamma
 from ..base import Target
+from .curvature import gauss_newton
 from .network import Network, Training
 from .weight_priors import weight_prior
 
@@ -304,7 +305,7 @@ class MLPTarget(Target):
         """Networks as training begins with, shape (m, dim): outputs of unit size, unit noise."""
         theta = np.zeros((m, self.dim))
         last = len(self.network.layers) - 1
-        share_rectified = _jit.mlp.rectified(self._compiled[1], 2) / 2
+        share_rectified = _jit.dense_layers.rectified(self._compiled[1], 2) / 2
         for layer, (first, fan_in, fan_out) in enumerate(self.network.layers):
             gain = 1.0 + (layer < last) * share_rectified
             end = first + fan_in * fan_out
@@ -470,7 +471,7 @@ class MLPTarget(Target):
             rows = rng.choice(self.n_rows, _METRIC_ROWS, replace=False)
             share = self.n_rows / _METRIC_ROWS
         weights, noise_precision = theta[: self.n_weights], self._noise_precision(theta)
-        blocks = _jit.mlp.gauss_newton(
+        blocks = gauss_newton(
             weights, self.data, rows, self._compiled, noise_precision, rng, largest
         )
         for block in blocks:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import _jit
+from . import dense_layers
 
 # On noise of all kinds, with few rows or many, losses on the way were up to 3 times the usual; with
 # thirty times the default rate of regressors, or 300 of classifiers, 10 to thousands of times that.
@@ -36,7 +37,7 @@ class Network:
 
     @property
     def n_weights(self):
-        return _jit.mlp.n_weights(self.sizes)
+        return sum((a + 1) * b for a, b in pairwise(self.sizes))
 
     @property
     def layers(self):
@@ -51,7 +52,7 @@ class Network:
         """Outputs before the link, of shape (m, len(X), n_outputs), in float64."""
         weights, X = theta[:, : self.n_weights], _jit.mlp.aligned(X, self.dtype)
         sizes, activation = np.array(self.sizes), _jit.mlp.ACTIVATIONS[self.activation]
-        return _jit.mlp.outputs(weights, X, sizes, activation).astype(float)
+        return dense_layers.outputs(weights, X, sizes, activation).astype(float)
 
     def tangents(self, theta, directions, X):
         """Outputs, and their derivatives when the weights move in given directions.
@@ -69,28 +70,26 @@ class Network:
         """
         inputs = X.astype(self.dtype)
         slopes: Any = None
-        both = (
-            _jit.mlp.layers_of(part.astype(self.dtype), self.sizes) for part in (theta, directions)
-        )
+        both = (dense_layers.split(w.astype(self.dtype), self.sizes) for w in (theta, directions))
         layers, activation = zip(*both, strict=True), _jit.mlp.ACTIVATIONS[self.activation]
         for layer, ((weights, bias), (way, way_of_bias)) in enumerate(layers):
             moved = inputs @ way + way_of_bias
             slopes = moved if slopes is None else slopes @ weights + moved
             inputs = inputs @ weights + bias
             if layer < len(self.sizes) - 2:
-                _jit.mlp.activate(inputs, activation)
-                slopes *= _jit.mlp.activation_slope(inputs, activation)
+                dense_layers.activate(inputs, activation)
+                slopes *= dense_layers.activation_slope(inputs, activation)
         return inputs.astype(float), slopes.astype(float)
 
     def jacobian(self, theta, X, output):
         """Derivatives of one output by the weights of one network, of shape (n, n_weights)."""
-        layers = _jit.mlp.layers_of(theta.astype(float), self.sizes)
+        layers = dense_layers.split(theta.astype(float), self.sizes)
         activation = _jit.mlp.ACTIVATIONS[self.activation]
-        *inputs, _ = _jit.mlp.forward(layers, X.astype(float), activation)
+        *inputs, _ = dense_layers.forward(layers, X.astype(float), activation)
         slopes = np.zeros((len(X), self.sizes[-1]))
         slopes[:, output] = 1.0
-        steps = _jit.mlp.backpropagate(layers, inputs, slopes, activation)
-        return np.hstack([_jit.mlp.derivatives_by_weights(*step) for step in steps][::-1])
+        steps = dense_layers.backpropagate(layers, inputs, slopes, activation)
+        return np.hstack([dense_layers.derivatives_by_weights(*step) for step in steps][::-1])
 
     def heads(self, outcome, theta, outputs):
         """Heads of a numeric outcome, each with the axis of several outcomes behind.
@@ -103,11 +102,11 @@ class Network:
         """
         heads = np.split(outputs, outcome.n_predictors, axis=-1)
         if outcome.n_predictors > 1:
-            heads[1], _ = _jit.mlp.bounded_log_scale(heads[1], self.log_size)
+            heads[1], _ = dense_layers.bounded_log_scale(heads[1], self.log_size)
         if outcome.extra:
             heads += np.split(theta[..., self.n_weights :], len(outcome.extra), axis=-1)
         if "log_df_above_2" in outcome.extra:
-            heads[-1] = heads[-1] + np.log(_jit.mlp.DF_UNIT)
+            heads[-1] = heads[-1] + np.log(_jit.dense_layers.DF_UNIT)
         return heads
 
 
