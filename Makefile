@@ -32,7 +32,7 @@ test: $(VENV)/.installed-test
 test-portable: export OPENBLAS_CORETYPE = Prescott
 test-portable: $(VENV)/.installed-test
 	$(BIN)/python -m pytest $(WORKERS) tests/test_gaussian_process.py tests/test_targets.py \
-	    tests/test_gaussian_at_mode.py tests/test_adapters.py tests/test_linear_model.py tests/test_probit.py \
+	    tests/test_laplace_at_mode.py tests/test_adapters.py tests/test_linear_model.py tests/test_probit.py \
 	    tests/statistical/test_gold.py tests/statistical/test_quadrature.py
 
 # The oldest versions that pyproject.toml allows, and another seed.

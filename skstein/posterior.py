@@ -6,20 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from ._input.validation import check_count, check_fraction, check_fractions
+from ._input.columns import as_names
+from ._input.validation import check_count, check_fraction, check_fractions, normalized_weights
 from ._statistics.density_fingerprint import Fingerprint
 from ._statistics.quantiles import narrowest_interval, weighted_quantile
 from ._statistics.resampling import systematic_resampling
 from ._tools.copies import changed
-from ._tools.pandas_and_arviz import as_table, make_container, variables_of
+from ._tools.pandas_and_arviz import arviz_variables, as_table, make_container
 from ._tools.random import as_generator
 from ._tools.warnings import warn
 from .diagnostics import mcse_mean, rank_diagnostics
 from .metrics import ksd
-from .metrics._average import normalized
 from .priors import MultivariateNormal
 from .protocols import Array, Bijection
-from .targets.base import as_names
 from .targets.bijections import Composition
 
 # The comment beside draws of a posterior without chains.
@@ -108,7 +107,7 @@ class ParticlePosterior:
                 "reshape(-1, 1) makes one coordinate."
             )
         m, dim = self.particles.shape
-        self.weights = normalized(self.weights, m, "weights")
+        self.weights = normalized_weights(self.weights, m, "weights")
         default = [f"theta[{j}]" for j in range(dim)]
         self.names = as_names(default if self.names is None else self.names, dim)
 
@@ -445,7 +444,7 @@ class ParticlePosterior:
             draws, comment = self.particles[None, chosen], {"comment": _NO_CHAIN}
             if self.log_densities is not None:
                 groups["sample_stats"] = {"lp": self.log_densities[None, chosen]}
-        groups["posterior"], dims, coords = variables_of(draws, self.names)
+        groups["posterior"], dims, coords = arviz_variables(draws, self.names)
         return groups, {"dims": dims, "coords": coords, "attrs": comment}, chosen
 
     def _pushed(self, bijection: Bijection | None, names=None) -> "ParticlePosterior":

@@ -23,7 +23,7 @@ from skstein import (
     ParticlePosterior,
     to_arviz,
 )
-from skstein._tools.pandas_and_arviz import _arviz_major, variables_of
+from skstein._tools.pandas_and_arviz import _arviz_major, arviz_variables
 from skstein.inference import PMFVB
 from skstein.thinning import stack_draws
 
@@ -110,7 +110,7 @@ def test_draws_have_the_moments_of_the_weighted_particles(container, rng):
 
 
 def test_names_that_cannot_be_gathered_stay_apart():
-    variables, dims, _ = variables_of(
+    variables, dims, _ = arviz_variables(
         np.arange(8.0).reshape(1, 2, 4), ["a", "a[0]", "b[x]", "z[1].c"]
     )
     assert {name: array.shape for name, array in variables.items()} == {

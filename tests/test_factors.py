@@ -29,7 +29,7 @@ from skstein.targets import (
     Transformed,
     laplace_approximation,
 )
-from skstein.targets.gaussian_at_mode import gaussian_surrogate
+from skstein.targets.laplace_at_mode import whitening_laplace
 
 CLOSED = {"noise_prior": InverseGamma(), "factorized": True}
 PRIORS = [AdaptiveRidge(1.5, 0.3), HierarchicalNormal(1.5, 0.5)]
@@ -261,7 +261,7 @@ def test_whitening_starts_at_the_fixed_point_of_the_factors(rng):
     noise, whose mode stands for it."""
     X, y = data(rng, n=2000)
     target = HierarchicalTarget(LinearTarget(X, y, prior=PRIORS[0], **CLOSED))
-    _, laplace = gaussian_surrogate(target)
+    _, laplace = whitening_laplace(target)
     mean, cov, _, variances = ascend_linear(X, y, PRIORS[0], 1.0, 1.0)
     sd = np.sqrt(cov.diagonal())
     assert_allclose(laplace.mode[:4], mean, atol=0.02 * sd.min())

@@ -745,7 +745,7 @@ def test_engines_with_gradients_refuse_a_target_without(engine):
         ({"initial": [0.0, np.nan]}, "initial must be finite"),
         ({"initial": "ab"}, "initial"),
         ({"names": ["a"]}, "names"),
-        ({"names": "ab"}, "names must be a sequence of 2 names, got 'ab'"),
+        ({"names": "ab"}, "names must be a list of 2 names, got 'ab'"),
         ({"score": 3}, "score"),
     ],
 )
@@ -755,11 +755,11 @@ def test_a_log_density_whose_parts_do_not_fit(options, words):
 
 
 def test_one_string_is_no_list_of_names():
-    with pytest.raises(TypeError, match="names must be a sequence of 2 names, got 'ab'"):
+    with pytest.raises(TypeError, match="names must be a list of 2 names, got 'ab'"):
         ParticlePosterior(np.zeros((3, 2)), names="ab")
-    with pytest.raises(TypeError, match="feature_names must be a sequence of 2 names, got 'ab'"):
+    with pytest.raises(TypeError, match="feature_names must be a list of 2 names, got 'ab'"):
         LogisticTarget(np.ones((3, 2)), [0, 1, 0], feature_names="ab")
-    with pytest.raises(TypeError, match="class_names must be a sequence of 3 names, got 'abc'"):
+    with pytest.raises(TypeError, match="class_names must be a list of 3 names, got 'abc'"):
         SoftmaxTarget(np.ones((3, 2)), [0, 1, 2], n_classes=3, class_names="abc")
 
 

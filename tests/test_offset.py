@@ -218,7 +218,7 @@ def test_weights_of_zero_leave_the_offset_out_too(Estimator):
 def test_what_is_refused(Estimator):
     X, offset, y = rows(Estimator)
     Z, model = beside(X, offset), Estimator("laplace", random_state=0)
-    with pytest.raises(ValueError, match="offset must have one number per row of X"):
+    with pytest.raises(ValueError, match="offset must have one number per row"):
         model.fit(X, y, offset=offset[1:])
     for wrong in (np.where(offset > 1.9, np.nan, offset), np.where(offset > 1.9, np.inf, offset)):
         with pytest.raises(ValueError, match="Input offset contains"):
@@ -239,7 +239,7 @@ def test_what_is_refused(Estimator):
     for predict in (model.predict, model.predict_interval, lambda X: predictive(model, X).std()):
         with pytest.raises(ValueError, match="offset is missing"):
             predict(X)
-    with pytest.raises(ValueError, match="offset must have one number per row of X"):
+    with pytest.raises(ValueError, match="offset must have one number per row"):
         model.predict(X, offset=offset[1:])
 
 

@@ -22,7 +22,7 @@ from skstein import (
 )
 from skstein.inference import ENGINES, PMD, LaplaceDraws
 from skstein.targets import LogisticTarget
-from skstein.targets.gaussian_at_mode import laplace_approximation
+from skstein.targets.laplace_at_mode import laplace_approximation
 from small import later
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -32,9 +32,9 @@ from skstein.targets import (
     LinearTarget,
     LogisticTarget,
     NormalPriorTarget,
-    OneSignedTarget,
     ProbitTarget,
-    SignMap,
+    SignConstrainedTarget,
+    SignConstraintMap,
     SoftmaxTarget,
 )
 from skstein.targets.regression.horseshoe import HorseshoeMap
@@ -221,7 +221,7 @@ def test_particles_that_are_too_few_for_a_covariance_are_refused(rng):
 @pytest.mark.parametrize("signs", [[1.0, -1.0, 0.0], [0.0, 1.0, 1.0]])
 def test_the_half_line_map_is_a_bijection_with_its_derivatives(signs, rng):
     signs, scale = np.array(signs), np.array([0.1, 2.0, 1.0])
-    bijection = SignMap(signs, scale)
+    bijection = SignConstraintMap(signs, scale)
     z = np.linspace(-6.0, 6.0, 25)[:, None] * np.array([1.0, 0.7, -0.9])
     theta = bijection.forward(z)
     assert ((theta * signs >= 0.0) | (signs == 0.0)).all()
@@ -230,7 +230,7 @@ def test_the_half_line_map_is_a_bijection_with_its_derivatives(signs, rng):
     j = np.flatnonzero(signs)[0]
     assert_allclose(halfnorm.cdf(np.abs(theta[:, j]), scale=scale[j]), norm.cdf(z[:, j]))
     regression = LinearTarget(rng.normal(size=(9, 2)), rng.normal(size=9), fit_intercept=False)
-    target = OneSignedTarget(regression, bijection)
+    target = SignConstrainedTarget(regression, bijection)
     check_target(target, rng.normal(size=(3, 3)), random_state=0)
     score = rng.normal(size=z.shape)
     assert_allclose(bijection.push_score(z, bijection.pull_score(z, score)), score, atol=1e-6)

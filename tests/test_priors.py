@@ -35,7 +35,7 @@ from skstein.priors import (
     resolve_prior,
 )
 from skstein.targets import ConjugateFactor, HierarchicalTarget, LinearTarget, SoftmaxTarget
-from skstein.targets.gaussian_at_mode import gaussian_surrogate
+from skstein.targets.laplace_at_mode import whitening_laplace
 from small import later
 
 # The fits here only show that a prior arrives: whether a posterior is good is tested elsewhere.
@@ -363,7 +363,7 @@ def test_a_location_is_a_shift_of_the_outcome(prior, explicit, rng):
         expected = there.hessian_diagonal(row) if there.hessian_diagonal else 0.0
         found = here.hessian_diagonal(row + shift) if here.hessian_diagonal else 0.0
         assert_allclose(found, expected, rtol=1e-6)
-    gaussians = [gaussian_surrogate(target)[1] for target in (here, there)]
+    gaussians = [whitening_laplace(target)[1] for target in (here, there)]
     assert_allclose(gaussians[0].mode, gaussians[1].mode + shift, atol=1e-4)
     assert_allclose(gaussians[0].variances(), gaussians[1].variances(), rtol=1e-4)
     for one, other in zip(here.factors, there.factors, strict=True):

@@ -37,7 +37,7 @@ from skstein.targets import (
     Transformed,
 )
 from skstein.targets.bijections import Composition
-from skstein.targets.gaussian_at_mode import hessian_of
+from skstein.targets.laplace_at_mode import hessian_of
 from small import later
 
 JOINT = MultivariateNormal(np.zeros(3), np.eye(3))

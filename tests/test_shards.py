@@ -22,7 +22,7 @@ from skstein.shards import Chunks
 from skstein.shards.chunks import LocalShards
 from skstein.targets import LinearTarget, RegressionTarget, Surrogate, over_shards
 from skstein.targets.regression.design import make_design
-from skstein.targets.regression.sign_constraints import OneSignedTarget, SignMap
+from skstein.targets.regression.sign_constraints import SignConstrainedTarget, SignConstraintMap
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -133,7 +133,9 @@ def test_a_surrogate_of_shards_is_that_of_all_rows(kind, rng):
     shards = LocalShards([partial(piece, where) for where in blocks])
     both = [rows, over_shards(rows, shards, [len(where) for where in blocks])]
     if kind == "one-signed":
-        both = [OneSignedTarget(of, SignMap(np.array([0, 1, 0, 0]), 1.0)) for of in both]
+        both = [
+            SignConstrainedTarget(of, SignConstraintMap(np.array([0, 1, 0, 0]), 1.0)) for of in both
+        ]
     few, apart = (Surrogate(of, 300) for of in both)
     assert apart.n_rows == few.n_rows
     assert not apart.in_shards

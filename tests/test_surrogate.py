@@ -151,7 +151,7 @@ def test_a_surrogate_too_far_off_is_said(rng):
     poor = Surrogate(target)
     poor._curvature = poor._curvature + 8.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skstein.inference._run.surrogate.Surrogate", lambda *_: poor)
+        patch.setattr("skstein.inference._run.run_on_surrogate.Surrogate", lambda *_: poor)
         with pytest.warns(ConvergenceWarning, match="raise surrogate, the rows that stand for all"):
             infer(target, MCMC(surrogate=10), random_state=0)
 
@@ -186,7 +186,7 @@ def test_linear_regression_needs_none(rng, seed):
 
 
 def test_very_many_rows_bring_it_to_mind(rng, monkeypatch):
-    monkeypatch.setattr("skstein.inference._run.surrogate._MUCH", 1000)
+    monkeypatch.setattr("skstein.inference._run.run_on_surrogate._MUCH", 1000)
     target = regression("logistic", rng, n=1000)
     with pytest.warns(EfficiencyWarning, match='with surrogate="auto" the steps are on some'):
         infer(target, MCMC(n_draws=50), random_state=0)

@@ -21,7 +21,7 @@ from .._tools.copies import changed
 from .._tools.named_parameters import NamedParameters
 from .._tools.versioned_pickles import VersionedPickles
 from ..inference import resolve_engine
-from .progress import ProgressLines, RoundTasks, between_rounds
+from .progress import ProgressLines, RoundTasks, joined_callbacks
 
 
 @dataclass(eq=False, repr=False)
@@ -143,7 +143,7 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
         lines = [ProgressLines(type(self).__name__)] if self.verbose else []
         has_callbacks = hasattr(self, "_skl_callbacks")  # its own, or those of a meta-estimator
         tasks = [RoundTasks(context, event, attributes)] if has_callbacks else []
-        yield between_rounds(*lines, *tasks) if lines or tasks else None
+        yield joined_callbacks(*lines, *tasks) if lines or tasks else None
         for task in tasks:
             task.close()
         context.call_on_fit_task_end(**event, reconstruction_attributes={})

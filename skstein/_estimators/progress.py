@@ -7,7 +7,7 @@ it to stop (see `skstein.inference.base.Engine.run`).
 import time
 
 
-def between_rounds(*callbacks):
+def joined_callbacks(*callbacks):
     """One callback of an engine that calls them all; it stops if any of them asks for it."""
 
     def callback(iteration, total, make_posterior, info):

@@ -1,5 +1,6 @@
 """What is found out about the columns of a table before anything is fitted to its rows."""
 
+from collections import Counter
 from numbers import Integral
 
 import numpy as np
@@ -76,3 +77,27 @@ def warn_of_little_weight(sample_weight):
             "(sample_weight / sample_weight.mean()).",
             UserWarning,
         )
+
+
+def check_distinct(names):
+    """Refuse names of coordinates that come twice: one of the two would not be found again."""
+    if len(set(names)) < len(names):
+        [(name, times)] = Counter(names).most_common(1)
+        raise ValueError(
+            f"{times} coordinates are called {name!r}: give them different names, and rename "
+            "columns of X that are called as the intercept is or a parameter of the outcome."
+        )
+
+
+def as_names(names, count, parameter="names"):
+    """``names`` as a tuple of ``count`` strings.
+
+    A string is a sequence too, of its letters; none that is given for names means that.
+    """
+    if isinstance(names, str | bytes):
+        raise TypeError(f"{parameter} must be a list of {count} names, got {names!r}.")
+    names = tuple(map(str, names))
+    if len(names) != count:
+        raise ValueError(f"{parameter} must have {count} entries, got {len(names)}.")
+    check_distinct(names)
+    return names

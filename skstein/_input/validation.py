@@ -190,3 +190,13 @@ def check_level(level):
     """Check ``level``; return the quantiles that an interval of this probability lies between."""
     level = check_fraction(level, "level")
     return np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
+
+
+def normalized_weights(weights, n, name):
+    """Weights (n,) that sum to 1."""
+    weights = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
+    if weights.shape != (n,):
+        raise ValueError(f"{name} must have the shape ({n},), got {weights.shape}.")
+    if not (np.all(weights >= 0.0) and 0.0 < weights.sum() < np.inf):
+        raise ValueError(f"{name} must be finite, non-negative and not all zero.")
+    return weights / weights.sum()

@@ -57,7 +57,7 @@ def part(function):
 
 
 def frozen(a):
-    """Read-only, aligned, C-contiguous float64 view of ``a``; a copy only where that is needed.
+    """``a`` as compiled routines take it: read-only, aligned, C-contiguous, float64; rarely a copy.
 
     Examples
     --------

@@ -34,7 +34,7 @@ def as_table(names, columns):
     return pd.DataFrame(columns, index=list(names))
 
 
-def variables_of(draws, names):
+def arviz_variables(draws, names):
     """Arrays (n_chains, n_draws, ...), dimensions and coordinates of draws (..., dim)."""
     entries = {}
     for j, name in enumerate(names):

@@ -6,7 +6,7 @@ gradient in the wrong argument (as printed particles attract), and its field omi
 particle's own term ``lambda [k(y, y) s(y) + grad k]``, ``lambda = 1 / (n + 1)``, without which the
 search has no stable point. A sweep over all particles afterwards, each against all others, repairs
 what greedy placement left, and a move of all together gets their moments right
-(`moment_matching.py`). The paper's own settings are parameters.
+(`stein_matching.py`). The paper's own settings are parameters.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -19,9 +19,9 @@ from .._input.validation import Interval, StrOptions
 from ..kernels import Kernel, drift_kernel
 from ..posterior import ParticlePosterior
 from ._building_blocks.frank_wolfe import SteinMeasure
-from ._building_blocks.moment_matching import matched
 from ._building_blocks.particles import automatic_particles, starting_particles
 from ._building_blocks.rounds import Rounds, require_finite
+from ._building_blocks.stein_matching import matched_particles
 from .base import SubsamplingEngine
 from .svgd import SVGD
 
@@ -206,7 +206,7 @@ class FWSS(SubsamplingEngine):
         if init is not None:
             return starts
         if self.init == "laplace":
-            return matched(target, starts, self.max_iter_matching, map)
+            return matched_particles(target, starts, self.max_iter_matching, map)
         if self.init == "prior":
             return target.sample_prior(rng, n)
         if self.init == "map":

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from ..posterior import ParticlePosterior
 from ..thinning import OnlineKSDThinner
-from ._building_blocks.chain_faults import misfit, moments_missed
+from ._building_blocks.chain_checks import draws_misfit, moments_missed
 from ._building_blocks.particles import automatic_particles
 from .mcmc import MCMC
 
@@ -86,11 +86,11 @@ class KSDThinnedMCMC(MCMC):
         kept = ParticlePosterior(thinner.samples_, thinner.weights_, scores=scores)
         if moments_missed(thinner.moment_gap_, thinner.sd_ratio_):
             return super()._kept(state, target)
-        error = 0.0 if self.thinner is not None else misfit(kept, state, target)
+        error = 0.0 if self.thinner is not None else draws_misfit(kept, state, target)
         if error <= _MAX_MISFIT:
             return kept
         drawn = super()._kept(state, target)
-        return drawn if misfit(drawn, state, target) < error else kept
+        return drawn if draws_misfit(drawn, state, target) < error else kept
 
     def _move(self, posterior, state, target):
         if self.thinner is None:

@@ -9,7 +9,7 @@ a lower bound of the true one: a monitor of progress, not a certificate.
 
 Beyond the paper: the store starts from draws whose mean and covariance are exactly those of the
 Gaussian at the mode, which costs no score, and at the end all particles move together until their
-moments are right (`moment_matching.py`). With that a store of two iterations of SVGD is
+moments are right (`stein_matching.py`). With that a store of two iterations of SVGD is
 enough, and if there are more particles than coordinates, a particle that no longer helps needs no
 long search.
 """
@@ -105,7 +105,7 @@ class LazyFWSS(ParticleEngine):
         n = automatic_particles(self.n_particles, target.dim)
         svgd = SVGD(n, kernel=self.kernel, max_iter=self.max_iter, learning_rate=self.learning_rate)
         if init is None:
-            start = typical_draws(target, rng, n)
+            start = _typical_draws(target, rng, n)
         else:
             start = starting_particles(target, rng, n, init)
         store = svgd.run(target, rng, init=start, map=map).particles
@@ -149,7 +149,7 @@ class LazyFWSS(ParticleEngine):
         return measure.posterior(history=rounds.history.arrays(), n_iter=iteration)
 
 
-def typical_draws(target, rng, n):
+def _typical_draws(target, rng, n):
     """Draws of the Gaussian start whose mean and covariance are exactly its own."""
     z = rng.standard_normal((n, target.dim))
     if n > target.dim:

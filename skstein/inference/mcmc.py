@@ -22,10 +22,11 @@ from ..posterior import ParticlePosterior
 from ..samplers import SAMPLERS
 from ..samplers.base import declared
 from ..targets.transformed import of_model
-from ._building_blocks.chain_faults import MAX_DIVERGENT, divergences, misfit, moments_missed
+from ..thinning.balanced import representative_draws
+from ._building_blocks.chain_checks import MAX_DIVERGENT, divergences, draws_misfit, moments_missed
 from ._building_blocks.particles import automatic_particles, within_support
 from ._building_blocks.rounds import History, Rounds
-from ._building_blocks.zero_variance import monte_carlo_errors, move_to_moments, representative
+from ._building_blocks.zero_variance import monte_carlo_errors, move_to_moments
 from .base import N_PARTICLES, SubsamplingEngine
 
 _N_CHAINS = 8
@@ -266,7 +267,7 @@ class MCMC(SubsamplingEngine):
         """The posterior as draws, of each part of the chains one."""
         draws, scores = state.flat()
         n_points = min(self._n_points(target.dim), len(draws))
-        chosen = representative(of_model(target, draws), n_points)
+        chosen = representative_draws(of_model(target, draws), n_points)
         scores = None if target.stochastic else scores[chosen]
         return ParticlePosterior(draws[chosen], scores=scores)
 
@@ -276,7 +277,7 @@ class MCMC(SubsamplingEngine):
         if not move_to_moments(posterior, target, *state.chained()):
             # The scores are not those of the log density, so points chosen by them are wrong too.
             drawn = MCMC._kept(self, state, target)
-        elif misfit(posterior, state, target) <= misfit(drawn, state, target) + _WORSE:
+        elif draws_misfit(posterior, state, target) <= draws_misfit(drawn, state, target) + _WORSE:
             return
         posterior.particles, posterior.weights = drawn.particles, drawn.weights
         posterior.scores = drawn.scores

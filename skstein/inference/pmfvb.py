@@ -28,14 +28,15 @@ import numpy as np
 from .._input.validation import Interval, StrOptions
 from ..posterior import ParticlePosterior
 from ..targets import Transformed
-from ..targets.gaussian_at_mode import DIAGONAL_ABOVE, gaussian_bijection
+from ..targets.laplace_at_mode import DIAGONAL_ABOVE, gaussian_bijection
 from ..targets.mean_field_factors import ConjugateFactor, within_factors
+from ..thinning.balanced import representative_draws
 from ._building_blocks.elbo import approximate_elbo
 from ._building_blocks.langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
 from ._building_blocks.langevin_stopping import StopOnResiduals, StopOnValidation
 from ._building_blocks.particles import draw_rows, in_chunks, starting_particles
 from ._building_blocks.rounds import History, Rounds, with_posteriors
-from ._building_blocks.zero_variance import move_to_moments, representative
+from ._building_blocks.zero_variance import move_to_moments
 from .base import N_PARTICLES, SubsamplingEngine
 
 _ADAPTATION = 12  # the last iterations of the warm-up adapt MALA's step size
@@ -258,7 +259,7 @@ class PMFVB(SubsamplingEngine):
 
             draws, slopes = pooled("theta"), pooled("score")
             pool = np.concatenate(draws)
-            chosen = representative(pool, min(self.n_points or len(pool), len(pool)))
+            chosen = representative_draws(pool, min(self.n_points or len(pool), len(pool)))
             posterior = ParticlePosterior(
                 pool[chosen],
                 log_densities=pooled("log_density").ravel()[chosen] if exact else None,

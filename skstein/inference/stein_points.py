@@ -19,7 +19,7 @@ from ..diagnostics import ENOUGH_DRAWS, split_rhat
 from ..kernels import IMQ, Kernel
 from ..posterior import ParticlePosterior
 from ..samplers import HMC
-from ._building_blocks.chain_faults import divergences
+from ._building_blocks.chain_checks import divergences
 from ._building_blocks.particles import automatic_particles, within_support
 from ._building_blocks.rounds import Rounds, require_finite
 from ._building_blocks.zero_variance import move_to_moments

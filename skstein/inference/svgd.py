@@ -5,7 +5,7 @@ median bandwidth) loses most of the variance above ten dimensions; in whitened c
 RBF of squared bandwidth d plus a linear kernel, mean and variance come out right.
 
 The drift is slow along the skewness of a coordinate, which this kernel hardly sees. Moment matching
-(`moment_matching.py`) before the first iteration and after the last makes up for it.
+(`stein_matching.py`) before the first iteration and after the last makes up for it.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -18,7 +18,6 @@ from .._input.validation import Interval
 from ..kernels import Kernel, drift_kernel
 from ..posterior import ParticlePosterior
 from ._building_blocks.adam import Adam
-from ._building_blocks.moment_matching import matched
 from ._building_blocks.particles import (
     automatic_particles,
     draw_rows,
@@ -26,6 +25,7 @@ from ._building_blocks.particles import (
     starting_particles,
 )
 from ._building_blocks.rounds import Rounds, require_finite
+from ._building_blocks.stein_matching import matched_particles
 from .base import SubsamplingEngine
 
 
@@ -94,7 +94,7 @@ class SVGD(SubsamplingEngine):
     def run(self, target, rng, *, init=None, map=map, callback=None):
         m = automatic_particles(self.n_particles, target.dim, least=200)
         theta = starting_particles(target, rng, m, init)
-        theta = matched(target, theta, self.max_iter_matching, map)
+        theta = matched_particles(target, theta, self.max_iter_matching, map)
         kernel = drift_kernel(self.kernel)
         adam = Adam(self.learning_rate, self.max_iter)
         rounds = Rounds(self.max_iter, lambda: ParticlePosterior(theta), callback)
@@ -105,7 +105,7 @@ class SVGD(SubsamplingEngine):
             require_finite(drift, "the drift", iteration, rounds.history)
             theta = theta + adam.step(drift)
             if iteration == self.max_iter:
-                theta = matched(target, theta, self.max_iter_matching, map)
+                theta = matched_particles(target, theta, self.max_iter_matching, map)
             size, score = np.sqrt(np.mean(drift**2)), np.abs(scores.mean(axis=0)).max()
             if rounds.end(iteration, drift=size, score=score):
                 break

@@ -45,7 +45,7 @@ def signs_of(positive, n_features, names=None):
     return signs.astype(float)
 
 
-def half_scale(target):
+def sign_constraint_scale(target):
     """The expected scale of each coordinate, (dim,): near 0 a half line bends."""
     if isinstance(target, targets.HorseshoeTarget):  # standard normal before the data
         return np.ones(target.dim)

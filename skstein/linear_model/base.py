@@ -29,7 +29,7 @@ from .._input.validation import (
 from .._statistics.column_moments import location_and_scale
 from ..inference import ENGINES, resolve_engine
 from ..priors import DEVIATION_PRIORS, PRIORS, resolve_deviation_prior, resolve_prior
-from ._prior_knowledge import half_scale, signs_of, under_joint_prior
+from ._prior_knowledge import sign_constraint_scale, signs_of, under_joint_prior
 from .offset import check_offset, split_offset
 from .scaling import _Scaling
 
@@ -262,9 +262,9 @@ class BayesianLinearModel(BayesianEstimator):
         signs = self._signs(target, scaling)
         if signs.any():
             if scaling.half_scale is None:
-                scaling.half_scale = half_scale(target)
-            bijection = targets.SignMap(signs, scaling.half_scale)
-            target = targets.OneSignedTarget(target, bijection)
+                scaling.half_scale = sign_constraint_scale(target)
+            bijection = targets.SignConstraintMap(signs, scaling.half_scale)
+            target = targets.SignConstrainedTarget(target, bijection)
             to_original = targets.Composition(to_original, bijection)
         return target, to_original
 

@@ -26,8 +26,6 @@ def check_offset(offset, n):
         options = {"ensure_2d": False, "ensure_min_samples": 0, "input_name": "offset"}
         offset = check_array(offset, dtype=np.float64, **options)
     if offset.shape != (n,):
-        raise ValueError(
-            f"offset must have one number per row of X, shape ({n},), got {offset.shape}."
-        )
+        raise ValueError(f"offset must have one number per row, shape ({n},), got {offset.shape}.")
     check_magnitude(offset, "offset", smallest=0.0)
     return offset

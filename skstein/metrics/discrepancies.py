@@ -4,8 +4,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.utils import gen_batches
 
+from .._input.validation import normalized_weights
 from ..kernels import RBF, resolve_kernel
-from ._average import normalized
 
 # Entries of a kernel matrix that exist at a time; with its temporary arrays some 50 MB.
 _BLOCK = 2**20
@@ -55,10 +55,8 @@ def ksd(samples, scores, weights=None, kernel="imq"):
     """
     samples, scores = _points(samples, "samples"), np.asarray(scores, dtype=float)
     if scores.shape != samples.shape:
-        raise ValueError(
-            f"scores must have the shape of samples, {samples.shape}, got {scores.shape}."
-        )
-    weights = normalized(weights, len(samples), "weights")
+        raise ValueError(f"scores must be shaped as samples, {samples.shape}, got {scores.shape}.")
+    weights = normalized_weights(weights, len(samples), "weights")
     kernel = resolve_kernel(kernel).fixed(samples)
 
     def stein_matrix(rows):
@@ -159,8 +157,8 @@ def mmd(samples, reference, weights=None, reference_weights=None, kernel="rbf"):
             f"reference must have the {samples.shape[1]} columns of samples, "
             f"got {reference.shape[1]}."
         )
-    weights = normalized(weights, len(samples), "weights")
-    reference_weights = normalized(reference_weights, len(reference), "reference_weights")
+    weights = normalized_weights(weights, len(samples), "weights")
+    reference_weights = normalized_weights(reference_weights, len(reference), "reference_weights")
     points = np.concatenate([samples, reference])
     kernel = resolve_kernel(kernel).fixed(points)
     signed = np.concatenate([weights, -reference_weights])
@@ -225,8 +223,8 @@ def mmd_gaussian_mixture(
         )
     if not all(map(_is_covariance, covariances)):
         raise ValueError("covariances must be finite, symmetric and positive semi-definite.")
-    weights = normalized(weights, n, "weights")
-    mixture_weights = normalized(mixture_weights, k, "mixture_weights")
+    weights = normalized_weights(weights, n, "weights")
+    mixture_weights = normalized_weights(mixture_weights, k, "mixture_weights")
     kernel = resolve_kernel(kernel)
     if not isinstance(kernel, RBF):
         raise ValueError(f'kernel must be "rbf" or an RBF for a closed form, got {kernel!r}.')

@@ -7,10 +7,10 @@ Beside these there are scikit-learn's ``mean_pinball_loss``, of a quantile, and 
 import numpy as np
 
 from .. import _jit
-from .._input.validation import check_level
+from .._input.validation import check_level, normalized_weights
 from .._statistics.crps import crps_of_points
 from .._tools.row_blocks import row_blocks
-from ._average import average, normalized
+from ._average import average
 
 
 def crps(y_true, samples, weights=None, *, sample_weight=None):
@@ -54,7 +54,7 @@ def crps(y_true, samples, weights=None, *, sample_weight=None):
     """
     y_true, samples = _outcomes(y_true), np.asarray(samples, dtype=float)
     _require_shape(samples[..., :1], (*y_true.shape, 1), "samples", "(..., m)")
-    weights = normalized(weights, samples.shape[-1], "weights")
+    weights = normalized_weights(weights, samples.shape[-1], "weights")
     y, rows = y_true.ravel(), samples.reshape(y_true.size, -1)
     values = np.empty(len(y))
     for block in row_blocks(len(y), 8 * len(weights)):
@@ -109,7 +109,7 @@ def crps_normal_mixture(y_true, means, stds, weights=None, *, sample_weight=None
     _require_shape(means[..., :1], (*y_true.shape, 1), "means", "(..., m)")
     if not np.all(stds >= 0.0):
         raise ValueError("stds must not be negative.")
-    weights = normalized(weights, means.shape[-1], "weights")
+    weights = normalized_weights(weights, means.shape[-1], "weights")
     return average(_jit.normal_mixtures.crps(means, stds, weights, y_true), sample_weight)
 
 

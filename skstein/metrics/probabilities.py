@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from .._input.validation import check_count
-from ._average import normalized
+from .._input.validation import check_count, normalized_weights
 
 
 def expected_calibration_error(y_true, y_prob, n_bins=15, *, labels=None, sample_weight=None):
@@ -47,7 +46,7 @@ def expected_calibration_error(y_true, y_prob, n_bins=15, *, labels=None, sample
     """
     check_count(n_bins, "n_bins")
     codes, proba = _coded(y_true, y_prob, labels)
-    shares = normalized(sample_weight, len(codes), "sample_weight")
+    shares = normalized_weights(sample_weight, len(codes), "sample_weight")
     confidence = proba.max(axis=1)
     right = proba.argmax(axis=1) == codes
     bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)

@@ -26,9 +26,9 @@ from ..inference import ENGINES, Ensemble, Trained, resolve_engine
 from ..inference.networks._registry import NETWORK_ENGINES
 from ..inference.networks.ensemble import (
     AUTO_BATCH_SIZE,
-    automatic_epochs,
     epoch_of_stream,
-    resolve_batch_size,
+    training_batch_size,
+    training_epochs,
     untrained,
 )
 from ..posterior import ParticlePosterior
@@ -194,8 +194,8 @@ class _BayesianMLP(BayesianEstimator):
             then, training = training, self._training()
         training = training.moving(2 if self.subspace else self.n_networks)
         if getattr(training, "max_iter", None) == "auto":
-            size = resolve_batch_size(training.batch_size, target.n_rows)
-            training.max_iter = automatic_epochs(target.n_rows, size, *self._effort)
+            size = training_batch_size(training.batch_size, target.n_rows)
+            training.max_iter = training_epochs(target.n_rows, size, *self._effort)
         return Trained(training, then, subspace=self.subspace)
 
     def _warn_of_ignored(self, engine):

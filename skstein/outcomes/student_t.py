@@ -7,7 +7,7 @@ from scipy.special import digamma, polygamma, stdtr, stdtrit
 from scipy.stats import t
 
 from ..priors import HalfStudentT
-from ..priors.noise import JointPrior, LogGamma
+from ..priors.noise import BlockPriors, LogGamma
 from .base import in_rows
 from .location_scale import LocationScale
 from .log_link import binet
@@ -50,7 +50,7 @@ class StudentT(LocationScale):
         if df is None:
             self.extra = ("log_sigma2", "log_df_above_2")
             self.shape_prior = LogGamma(2.0, 0.1)
-            self.extra_prior = JointPrior(self.noise_prior, self.shape_prior)
+            self.extra_prior = BlockPriors(self.noise_prior, self.shape_prior)
 
     def _df(self, eta):
         return LEAST_DF + np.exp(eta[2]) if self.df is None else self.df

@@ -8,13 +8,13 @@ GREY = "0.45"
 
 
 def check_one_outcome(prediction):
-    """Refuse the predictive of a regressor of several outcomes; none of them is transformed."""
+    """Refuse to draw the predictive of several outcomes; none of them is transformed."""
     if prediction.n_outcomes > 1:
         raise TypeError("one outcome is drawn at a time; fit an estimator for each of them.")
 
 
 def positions(names, known, what="names", where="there are"):
-    """Where ``names`` are among the known ones; None stands for all of them.
+    """Where ``names`` to be drawn are among the known ones; None stands for all of them.
 
     ``what`` and ``where`` are how the message about an unknown one calls both.
     """

@@ -82,7 +82,7 @@ class LogScale(Prior):
         return 0.5 * self.noise_prior.sample(rng, m)
 
 
-class JointPrior(Prior):
+class BlockPriors(Prior):
     """Priors of blocks of the same size, one beside the other and independent.
 
     Parameters
@@ -92,9 +92,9 @@ class JointPrior(Prior):
     Examples
     --------
     >>> import numpy as np
-    >>> from skstein.priors.noise import JointPrior
+    >>> from skstein.priors.noise import BlockPriors
     >>> from skstein.priors import Normal
-    >>> JointPrior(Normal(1.0), Normal(0.5)).score(np.ones((1, 4)))
+    >>> BlockPriors(Normal(1.0), Normal(0.5)).score(np.ones((1, 4)))
     array([[-1., -1., -4., -4.]])
     """
 
@@ -124,7 +124,7 @@ class JointPrior(Prior):
         return np.concatenate(self._of_each("expected_precision", second_moment))
 
     def conditional(self, second_moment):
-        return JointPrior(*self._of_each("conditional", second_moment))
+        return BlockPriors(*self._of_each("conditional", second_moment))
 
     def sample(self, rng, m, *size):
         share = [p // len(self.parts) for p in size]

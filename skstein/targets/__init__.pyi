@@ -6,8 +6,8 @@ from .bijections import Composition as Composition
 from .bijections import HyperbolicMap as HyperbolicMap
 from .bijections import Within as Within
 from .control_variate import ControlVariate as ControlVariate
-from .gaussian_at_mode import LaplaceApproximation as LaplaceApproximation
-from .gaussian_at_mode import laplace_approximation as laplace_approximation
+from .laplace_at_mode import LaplaceApproximation as LaplaceApproximation
+from .laplace_at_mode import laplace_approximation as laplace_approximation
 from .log_density import LogDensity as LogDensity
 from .mean_field_factors import ConjugateFactor as ConjugateFactor
 from .mean_field_factors import NormalFactor as NormalFactor
@@ -26,8 +26,8 @@ from .regression.linear import LinearTarget as LinearTarget
 from .regression.mixed import Grouping as Grouping
 from .regression.mixed import MixedTarget as MixedTarget
 from .regression.sharded import over_shards as over_shards
-from .regression.sign_constraints import OneSignedTarget as OneSignedTarget
-from .regression.sign_constraints import SignMap as SignMap
+from .regression.sign_constraints import SignConstrainedTarget as SignConstrainedTarget
+from .regression.sign_constraints import SignConstraintMap as SignConstraintMap
 from .surrogate import Surrogate as Surrogate
 from .transformed import Transformed as Transformed
 from .volatility.smoothed_path import FactorizedTarget as FactorizedTarget

@@ -5,7 +5,6 @@ A target is an unnormalised log density of an unconstrained vector ``theta``. Ev
 lacks is an attribute equal to None, and :func:`supports` tells.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,32 +30,6 @@ def require_target(target):
 
 class NotANumber(ValueError):
     """A user's function returned NaN; `infer` adds to the message when that was."""
-
-
-def check_distinct(names):
-    """Refuse names of coordinates that come twice: one of the two would not be found again."""
-    if len(set(names)) < len(names):
-        [(name, times)] = Counter(names).most_common(1)
-        raise ValueError(
-            f"{times} coordinates are called {name!r}: give them different names, and rename "
-            "columns of X that are called as the intercept is or a parameter of the outcome."
-        )
-
-
-def as_names(names, count, parameter="names"):
-    """``names`` as a tuple of ``count`` strings.
-
-    A string is a sequence too, of its letters; none that is given for names means that.
-    """
-    if isinstance(names, str | bytes):
-        raise TypeError(
-            f"{parameter} must be a sequence of {count} names, got {names!r}: give a list."
-        )
-    names = tuple(map(str, names))
-    if len(names) != count:
-        raise ValueError(f"{parameter} must have {count} entries, got {len(names)}.")
-    check_distinct(names)
-    return names
 
 
 class Target:

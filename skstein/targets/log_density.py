@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import NotANumber, Target, as_names
+from .._input.columns import as_names
+from .base import NotANumber, Target
 
 _RUN_OFF = 1e30
 

@@ -14,7 +14,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.stats import norm
 
 from .bijections import Affine, Composition, HyperbolicMap
-from .gaussian_at_mode import gaussian_bijection, laplace_approximation
+from .laplace_at_mode import gaussian_bijection, laplace_approximation
 from .transformed import Transformed
 
 SHIFT = 0.5  # a coordinate is one-sided when its line density's mean is this many sds off the mode

@@ -24,7 +24,7 @@ from inspect import signature
 import numpy as np
 
 from .base import supports
-from .gaussian_at_mode import DIAGONAL_ABOVE, laplace_approximation
+from .laplace_at_mode import DIAGONAL_ABOVE, laplace_approximation
 from .wrapper import Wrapper
 
 _ERROR = 0.03  # of the log density, in nats, that "auto" allows

@@ -87,3 +87,13 @@ def balanced_thin(samples, n_points):
     white = slopes[:, None] * vectors[:, varies] / np.sqrt(values[varies])
     z = (near - near.mean(axis=0)) @ white
     return _jit.thinning.balanced_selection(x, z, knots, slopes / _REACH, n_points, _SWEEPS)
+
+
+def representative_draws(draws, n_points):
+    """Indices of a few of many draws (n, dim), one chain after the other, that keep the margins.
+
+    Where the points are too few to be moved to a covariance, they are those at even steps.
+    """
+    if 2 * draws.shape[1] <= n_points < len(draws):
+        return balanced_thin(draws, n_points)
+    return np.linspace(0, len(draws) - 1, n_points).round().astype(int)

@@ -79,9 +79,7 @@ def read_chains(samples, scores):
         return samples, values.reshape(samples.shape)
     scores = as_chains("scores", scores)
     if samples.shape != scores.shape:
-        raise ValueError(
-            f"scores must have the shape of samples, {samples.shape}, got {scores.shape}."
-        )
+        raise ValueError(f"scores must be shaped as samples, {samples.shape}, got {scores.shape}.")
     return samples, scores
 
 

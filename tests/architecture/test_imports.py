@@ -29,7 +29,7 @@ SEAM = tuple(
     for name in (
         "base",
         "bijections",
-        "gaussian_at_mode",
+        "laplace_at_mode",
         "mean_field_factors",
         "transformed",
         "wrapper",
@@ -163,6 +163,7 @@ ROWS = {
     ),
     # A target knows neither engines nor scikit-learn.
     "skstein.targets": (
+        "skstein._input.columns",
         "skstein._tools.row_blocks",
         "skstein._jit",
         "skstein.outcomes",
@@ -177,13 +178,13 @@ ROWS = {
         "skstein._statistics.quantiles",
         "skstein._statistics.resampling",
         "skstein._tools.random",
+        "skstein._input.columns",
         "skstein._input.validation",
         "skstein._tools.warnings",
         "skstein.diagnostics",
-        "skstein.metrics",
+        "skstein.metrics.discrepancies",
         "skstein.priors",
         "skstein.protocols",
-        "skstein.targets.base",
         "skstein.targets.bijections",
     ),
     # An engine knows a target and a generator: not X, y, classes or which model it is. It is handed
@@ -195,7 +196,7 @@ ROWS = {
         "sklearn.mixture",
     ),
     "skstein.inference._run.working_coordinates": (*ENGINE, "skstein.targets.one_sided"),
-    "skstein.inference._run.surrogate": (
+    "skstein.inference._run.run_on_surrogate": (
         *ENGINE,
         "skstein._statistics.pareto_smoothing",
         "skstein.targets.surrogate",

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from densities import standard_normal, student_t
 from skstein import BayesianLinearRegression, LogDensity, infer
 from skstein.inference import MCMC, PMFVB, KSDThinnedMCMC
-from skstein.inference._building_blocks.chain_faults import misfit
+from skstein.inference._building_blocks.chain_checks import draws_misfit
 from skstein.inference._building_blocks.zero_variance import (
     monte_carlo_errors,
     zero_variance_moments,
@@ -280,11 +280,11 @@ def test_kept_points_have_the_quantiles_of_coordinates_that_bend(rng):
         engine._take_in(state, draws, -draws)
         state.draws, state.scores = [draws], [-draws]
         kept = engine._kept(state, target)
-        error = misfit(kept, state, target)
+        error = draws_misfit(kept, state, target)
         assert error < most
         if state.thinner is not None:
             raw = ParticlePosterior(state.thinner.samples_)
-            assert error <= misfit(raw, state, target)
+            assert error <= draws_misfit(raw, state, target)
 
 
 def test_control_variates_lower_the_error_of_moments(rng):

@@ -11,7 +11,7 @@ from skstein import LogDensity, infer
 from skstein.inference import FWSS, SVGD, LazyFWSS, SteinPoints
 from skstein.inference._building_blocks.adam import Adam
 from skstein.inference._building_blocks.frank_wolfe import Oracle, SteinMeasure
-from skstein.inference.lazy_fwss import typical_draws
+from skstein.inference.lazy_fwss import _typical_draws
 from skstein.kernels import IMQ, RBF, Linear
 from skstein.metrics import ksd
 from skstein.priors import Normal
@@ -354,7 +354,7 @@ def test_the_store_of_lazy_fwss_starts_with_the_moments_of_the_gaussian(rng):
     target, mean, covariance = random_gaussian(rng, 4)
     start = Affine(mean, np.linalg.cholesky(covariance))
     for bijection, expected, spread in ((None, np.zeros(4), np.eye(4)), (start, mean, covariance)):
-        draws = typical_draws(Transformed(target, None, start=bijection), rng, 30)
+        draws = _typical_draws(Transformed(target, None, start=bijection), rng, 30)
         assert_allclose(draws.mean(axis=0), expected, atol=1e-10)
         assert_allclose(np.cov(draws.T, ddof=0), spread, atol=1e-10)
 

@@ -139,8 +139,8 @@ def test_what_is_no_posterior_is_refused(arrays):
         (np.zeros((3, 0)), np.zeros((3, 0)), r"samples must be \(draws, d\)"),
         ({"a": 1}, np.zeros((3, 1)), "samples must be an array of numbers .* got a dict"),
         (np.zeros((3, 2)), "scores", "scores must be an array of numbers .* got a str"),
-        (np.zeros((3, 2)), np.zeros((2, 2)), "scores must have the shape of samples"),
-        (np.zeros((2, 3, 2)), np.zeros((6, 2)), "scores must have the shape of samples"),
+        (np.zeros((3, 2)), np.zeros((2, 2)), "scores must be shaped as samples"),
+        (np.zeros((2, 3, 2)), np.zeros((6, 2)), "scores must be shaped as samples"),
         (np.zeros((3, 2)), lambda x: x[:1], "scores must return an array of the shape"),
     ],
 )

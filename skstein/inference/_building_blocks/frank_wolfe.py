@@ -21,8 +21,8 @@ from ...kernels import IMQ, Linear, outside
 from ...posterior import ParticlePosterior
 from ...thinning.subsets import simplex_weights
 from .adam import Adam
-from .moment_matching import match_identities
 from .particles import draw_rows
+from .stein_matching import match_identities
 
 _PATIENCE = 0.25  # share of the steps without progress that ends an ascent
 _PROGRESS = 0.99  # share to which the field's norm must fall, for progress

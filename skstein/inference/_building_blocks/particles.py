@@ -40,15 +40,15 @@ def draw_rows(target, rng):
     return rng.choice(target.n_rows, size=target.batch_size, replace=False)
 
 
-def in_chunks(map, function, theta, n_rows):
-    """``function`` of ``theta`` piece by piece, if the pieces are worth a dispatch.
+def in_chunks(map, function, particles, n_rows):
+    """``function`` of particles, piece by piece if the pieces are worth a dispatch.
 
     The cut depends on the sizes alone, never on the number of workers.
     """
-    work = theta.size * (n_rows or 1)
-    if work < _WORTH_A_DISPATCH or len(theta) < 64 or getattr(map, "whole", False):
-        return function(theta)
-    results = list(map(function, np.array_split(theta, 4)))
+    work = particles.size * (n_rows or 1)
+    if work < _WORTH_A_DISPATCH or len(particles) < 64 or getattr(map, "whole", False):
+        return function(particles)
+    results = list(map(function, np.array_split(particles, 4)))
     if isinstance(results[0], tuple):
         return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
     return np.concatenate(results)

@@ -13,8 +13,7 @@ from scipy.sparse import diags_array
 from scipy.stats import kurtosis
 
 from ...diagnostics import ENOUGH_DRAWS, mcse_mean, mcse_sd
-from ...targets.gaussian_at_mode import DIAGONAL_ABOVE
-from ...thinning.balanced import balanced_thin
+from ...targets.laplace_at_mode import DIAGONAL_ABOVE
 from ...thinning.moments import match_moments
 
 _OUTER = np.array([0.05, 0.95])
@@ -77,16 +76,6 @@ def _margins(draws, scores):
     identity = scores * z + 1.0
     move, square = _without(np.stack([z, z**2]), scores, identity).mean(axis=1)
     return mean + move, np.sqrt(np.maximum(square - move**2, _TINY))
-
-
-def representative(draws, n_points):
-    """Indices of a few of many draws (n, dim), one chain after the other, that keep the margins.
-
-    Where the points are too few to be moved to a covariance, they are those at even steps.
-    """
-    if 2 * draws.shape[1] <= n_points < len(draws):
-        return balanced_thin(draws, n_points)
-    return np.linspace(0, len(draws) - 1, n_points).round().astype(int)
 
 
 def move_to_moments(posterior, target, draws, scores):

@@ -25,8 +25,8 @@ from .._building_blocks.rounds import with_posteriors
 from .._registry import resolve_engine
 from ..base import Engine
 from .hold_out import hold_out
+from .run_on_surrogate import correct_surrogate, surrogate_of
 from .stein_identities import StartDraws, comparable, judge, most_scored
-from .surrogate import correct_surrogate, surrogate_of
 from .tails_and_funnels import follow_tails
 from .working_coordinates import find_frame
 

@@ -14,7 +14,7 @@ from ..._tools.warnings import warn
 from ...protocols import Bijection
 from ...targets import Transformed, line_shifts, supports
 from ...targets.bijections import Composition
-from ...targets.gaussian_at_mode import DIFFERENCES_UP_TO, gaussian_surrogate
+from ...targets.laplace_at_mode import DIFFERENCES_UP_TO, whitening_laplace
 from ...targets.one_sided import SHIFT, one_sided_bijection
 from .modes import Modes
 
@@ -67,12 +67,12 @@ def find_frame(target, leaning=True):
             outer, laplace = target.coordinates()
             inner = surrogate = Transformed(target, outer)
         else:
-            surrogate, laplace = gaussian_surrogate(target)
+            surrogate, laplace = whitening_laplace(target)
         modes = None
         if target.modes_unknown and target.dim <= DIFFERENCES_UP_TO and laplace.converged:
             modes = Modes(target, laplace)
             if modes.best is not laplace:
-                surrogate, laplace = gaussian_surrogate(target, modes.best)
+                surrogate, laplace = whitening_laplace(target, modes.best)
     except (FloatingPointError, LinAlgError) as error:
         warn(f"the posterior could not be whitened: {error} {start_elsewhere(target)}".rstrip())
         return None

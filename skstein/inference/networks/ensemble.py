@@ -148,7 +148,7 @@ class Ensemble(Engine):
         unknown = [rows is None for rows in unseen]  # what they were trained on
         if init is not None:
             theta[: len(init)] = init[:m]
-        batch_size = resolve_batch_size(self.batch_size, n)
+        batch_size = training_batch_size(self.batch_size, n)
         n_epochs = self._n_epochs(n)
         generators = rng.spawn(len(theta))
         early = self.validation_fraction is not None and n >= _ENOUGH_TO_JUDGE
@@ -224,7 +224,7 @@ class Ensemble(Engine):
     def _n_epochs(self, n):
         if self.max_iter != "auto":
             return self.max_iter
-        return automatic_epochs(n, resolve_batch_size(self.batch_size, n))
+        return training_epochs(n, training_batch_size(self.batch_size, n))
 
     def _held_out(self, m, target, early, rng):
         """The rows that each network is not trained on: of copies all, or none.
@@ -301,7 +301,7 @@ def epoch_of_stream(target, networks, noise, batch_size, learning_rate, map):
     before, rows = np.stack([target.trained(state) for state in networks]), np.arange(target.n_rows)
     changed = {"rows": rows, "held_out": np.array([], dtype=np.int64)}
     states = [replace(state, **changed, usual_loss=None, worst_loss=0.0) for state in networks]
-    size = resolve_batch_size(batch_size, target.n_rows)
+    size = training_batch_size(batch_size, target.n_rows)
     advance = partial(target.train, 1, size, learning_rate, _FOREVER, _FOREVER, 0.0)
     states = list(map(advance, states))
     particles = np.stack([target.trained(state) for state in states])
@@ -317,7 +317,7 @@ def epoch_of_stream(target, networks, noise, batch_size, learning_rate, map):
     return Survivors(target, states, particles, dead, learning_rate), noise
 
 
-def resolve_batch_size(batch_size, n):
+def training_batch_size(batch_size, n):
     """Rows of a step."""
     if batch_size is None:
         return n
@@ -326,6 +326,6 @@ def resolve_batch_size(batch_size, n):
     return min(batch_size, n)
 
 
-def automatic_epochs(n, batch_size, n_updates=20_000, least=50):
+def training_epochs(n, batch_size, n_updates=20_000, least=50):
     """As many epochs as make ``n_updates`` steps, within limits."""
     return int(np.clip(round(n_updates * batch_size / n), least, 2000))

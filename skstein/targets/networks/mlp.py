@@ -470,10 +470,8 @@ class MLPTarget(Target):
         if self.n_rows > _METRIC_ROWS:
             rows = rng.choice(self.n_rows, _METRIC_ROWS, replace=False)
             share = self.n_rows / _METRIC_ROWS
-        weights, noise_precision = theta[: self.n_weights], self._noise_precision(theta)
-        blocks = gauss_newton(
-            weights, self.data, rows, self._compiled, noise_precision, rng, largest
-        )
+        weights, precision = theta[: self.n_weights], self._noise_precision(theta)
+        blocks = gauss_newton(weights, self.data, rows, self._compiled, precision, rng, largest)
         for block in blocks:
             block *= share
         diagonal = [block if block.ndim == 1 else np.diagonal(block) for block in blocks]

@@ -6,13 +6,14 @@ exponentials, which are several times faster than a compiled scalar loop.
 
 import numpy as np
 
+from ..._input.columns import as_names, check_distinct
 from ..._tools.copies import Aligned, changed
 from ..._tools.row_blocks import row_blocks
 from ...outcomes import Bernoulli, Categorical, Probit
 from ...priors import Normal
-from ...priors.noise import JointPrior
+from ...priors.noise import BlockPriors
 from ...protocols import Observed
-from ..base import SummedTarget, as_names, check_distinct
+from ..base import SummedTarget
 from .design import make_design
 
 SEARCHED_UP_TO = 10_000  # rows with which a search for other modes costs little
@@ -98,8 +99,8 @@ class RegressionTarget(Aligned, SummedTarget):
             further, intercepts = zip(*outcome.further_priors, strict=True)
             for prior in further:
                 _require_one_per_feature(prior, self.n_features)
-            self.prior = JointPrior(self.prior, *further)
-            self.intercept_prior = JointPrior(self.intercept_prior, *intercepts)
+            self.prior = BlockPriors(self.prior, *further)
+            self.intercept_prior = BlockPriors(self.intercept_prior, *intercepts)
         if feature_names is None:
             feature_names = [f"x{j}" for j in range(self.n_features)]
         self.feature_names = as_names(feature_names, self.n_features, "feature_names")

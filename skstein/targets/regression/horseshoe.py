@@ -35,7 +35,7 @@ from ..._tools.copies import changed
 from ...priors.coefficients import FlatPrior
 from ...priors.deviations import LogInverseGamma
 from ..bijections import Placed
-from ..gaussian_at_mode import gaussian_bijection, laplace_approximation
+from ..laplace_at_mode import gaussian_bijection, laplace_approximation
 from ..log_density import LogDensity
 from ..subspace import SliceTarget
 from ..wrapper import InnerTarget, Wrapper

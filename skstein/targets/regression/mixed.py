@@ -24,11 +24,11 @@ from ..._tools.copies import changed
 from ...priors import HalfNormal
 from ..base import SummedTarget
 from ..bijections import Within
-from ..gaussian_at_mode import (
+from ..laplace_at_mode import (
     DIAGONAL_ABOVE,
     LaplaceApproximation,
-    gaussian_surrogate,
     laplace_approximation,
+    whitening_laplace,
 )
 from ..subspace import SliceTarget
 from ..transformed import Transformed
@@ -214,7 +214,7 @@ class MixedTarget(SummedTarget):
             In the coordinates before that map.
         """
         theta, sds = np.zeros(self.dim), np.concatenate(self._sds)
-        theta[: self._n_coords] = gaussian_surrogate(self.regression)[1].mode
+        theta[: self._n_coords] = whitening_laplace(self.regression)[1].mode
         theta[sds] = self.prior.from_normal(0.0)[0]
         log_mass, bijection, laplace = self._expanded(theta)
         if self.n_rows <= SEARCHED_UP_TO:

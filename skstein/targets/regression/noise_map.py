@@ -22,7 +22,7 @@ _ROUNDING = 1e-14
 _MAX_NEWTON = 60
 
 
-class QuantileMap:
+class _QuantileMap:
     """An increasing map of a standard normal number to one with a given density.
 
     Parameters
@@ -132,7 +132,7 @@ class NoiseMap(Placed):
             loss = weight * log_v + rss / v[:, 0] + np.sum(fit / total + log_total, axis=1)
             return log_prior(log_v[:, None]) - 0.5 * loss
 
-        self._noise = QuantileMap(log_density, guess)
+        self._noise = _QuantileMap(log_density, guess)
 
     def _given(self, log_v):
         """Mean and scale of the coefficients along the basis, and what log v adds to both."""

@@ -17,7 +17,7 @@ from ..transformed import Transformed
 _LOG2 = np.log(2.0)
 
 
-class SignMap:
+class SignConstraintMap:
     """A map of some coordinates from the whole line to the positive or negative half.
 
     Parameters
@@ -30,8 +30,8 @@ class SignMap:
     Examples
     --------
     >>> import numpy as np
-    >>> from skstein.targets import SignMap
-    >>> SignMap(np.array([1.0, -1.0, 0.0]), np.ones(3)).forward(np.zeros((1, 3))).round(3)
+    >>> from skstein.targets import SignConstraintMap
+    >>> SignConstraintMap(np.array([1.0, -1.0, 0.0]), np.ones(3)).forward(np.zeros((1, 3))).round(3)
     array([[ 0.674, -0.674,  0.   ]])
     """
 
@@ -80,7 +80,7 @@ class SignMap:
         return pulled_entrywise(hessian, self.selected, slope, bend)
 
 
-class OneSignedTarget(Transformed):
+class SignConstrainedTarget(Transformed):
     """A target in coordinates in which some of its own keep to one side of 0.
 
     Its density is cut off at 0, and the prior with it, which is not normalised again. Draws of the
@@ -89,7 +89,7 @@ class OneSignedTarget(Transformed):
     Parameters
     ----------
     target : Target
-    bijection : SignMap
+    bijection : SignConstraintMap
     """
 
     def __init__(self, target, bijection):
@@ -114,4 +114,4 @@ class OneSignedTarget(Transformed):
     def take(self, rows, multiplier=None):
         """The same model on some of the rows, an index array, their weights multiplied."""
         few = self.target.take(rows) if multiplier is None else self.target.take(rows, multiplier)
-        return OneSignedTarget(few, self.bijection)
+        return SignConstrainedTarget(few, self.bijection)

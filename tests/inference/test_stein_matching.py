@@ -7,7 +7,7 @@ from scipy.special import digamma, polygamma
 
 from densities import gaussian
 from skstein import LogDensity
-from skstein.inference._building_blocks.moment_matching import match_identities
+from skstein.inference._building_blocks.stein_matching import match_identities
 from skstein.inference._run.tails_and_funnels import Pilot
 from skstein.posterior import ParticlePosterior
 from skstein.targets import Transformed

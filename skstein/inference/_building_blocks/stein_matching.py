@@ -89,7 +89,7 @@ def match_identities(target, points, scores, weights, n_steps, map=map, first=0)
     return best
 
 
-def matched(target, theta, n_steps, map=map):
+def matched_particles(target, theta, n_steps, map=map):
     """Particles of equal weight after `match_identities`, where coordinates are whitened.
 
     Elsewhere a step has no unit, and minibatches would hide the residuals: nothing moves.

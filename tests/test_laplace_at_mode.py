@@ -18,7 +18,7 @@ from skstein.targets import (
     SoftmaxTarget,
     laplace_approximation,
 )
-from skstein.targets.gaussian_at_mode import gaussian_bijection, gaussian_surrogate, hessian_of
+from skstein.targets.laplace_at_mode import gaussian_bijection, hessian_of, whitening_laplace
 
 
 def random_precision(rng, dim):
@@ -273,7 +273,7 @@ def test_noise_has_its_mode_with_the_coefficients_integrated_out(n, p, rng):
     the coefficients it may be where rows are fitted exactly."""
     X, y = rng.normal(size=(n, p)), rng.normal(size=n)
     target = LinearTarget(X, y, fit_intercept=False, prior=Normal(0.5))
-    _, laplace = gaussian_surrogate(target)
+    _, laplace = whitening_laplace(target)
     grid = np.linspace(-8.0, 3.0, 1101)[:, None]
     density = target.outcome.extra_prior.log_density(grid)
     for k, v in enumerate(np.exp(grid[:, 0])):

@@ -269,7 +269,7 @@ def _wide_approximation(target, start):
     )
 
 
-def gaussian_surrogate(target, near=None):
+def whitening_laplace(target, near=None):
     """The Laplace approximation that engines are whitened with, and the target it belongs to.
 
     For a prior that is a mixture of normals it is not the one at the joint mode, which may sit

@@ -9,8 +9,8 @@ from ...targets.transformed import of_model
 MAX_DIVERGENT = 0.01  # share of the chains' draws
 
 
-def misfit(posterior, state, target):
-    """Largest error of quantiles of the model's coordinates, as the draws have them, if these bend.
+def draws_misfit(posterior, state, target):
+    """Largest error of quantiles of points that stand for draws of chains, if coordinates bend.
 
     0 if they do not: then means and covariances tell.
     """
@@ -22,7 +22,7 @@ def misfit(posterior, state, target):
 
 
 def moments_missed(gap, ratio):
-    """Whether the moments of points are far from those of the draws, by coordinate."""
+    """Whether moments of points are far from those of the draws of chains, by coordinate."""
     return np.abs(gap).max() > 0.2 or not 0.85 <= ratio.mean() <= 1.15 or ratio.min() < 0.7
 
 
