@@ -289,7 +289,7 @@ PARAMETERS = [
     ("inference", PMFVB(n_particles=1), ["n_particles", "PMFVB"]),
     ("inference", KSDThinnedMCMC(batch_size=5), ["batch_size", "sgld"]),
     ("inference", KSDThinnedMCMC(sampler="nuts"), ["sampler", "hmc"]),
-    ("inference", LaplaceDraws(min_ess=2.0), ["min_ess"]),
+    ("inference", LaplaceDraws(min_relative_ess=2.0), ["min_relative_ess"]),
     ("standardize", 3, ["standardize"]),
     ("random_state", "a", ["random_state"]),
 ]

@@ -152,7 +152,7 @@ def test_a_warning_after_a_fit_is_not_that_of_the_fit(rows):
 def test_a_wrong_posterior_of_rows_leaves_predictions_open():
     """A category that was seen with one class only, by an engine without the map for it."""
     target = LogisticTarget(np.ones((20, 1)), np.zeros(20), fit_intercept=False, prior=Normal(10.0))
-    engine = LaplaceDraws(one_sided=False, min_ess=0.0, max_shift=10.0)
+    engine = LaplaceDraws(one_sided=False, min_relative_ess=0.0, max_shift=10.0)
     with pytest.warns(ConvergenceWarning, match="Predictions may still be good: compare a score"):
         posterior = infer(target, engine, random_state=0)
     assert posterior.diagnostics["one_sided"].tolist() == ["x0"]

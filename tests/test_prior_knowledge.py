@@ -42,7 +42,7 @@ from small import later
 
 DATA = Path(__file__).parent / "data"
 P = 3
-quick = LaplaceDraws(n_particles=40, min_ess=0.5)
+quick = LaplaceDraws(n_particles=40, min_relative_ess=0.5)
 
 
 def problem(kind, rng, n=60):

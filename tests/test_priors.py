@@ -400,7 +400,9 @@ def test_a_series_with_names_is_refused_and_one_without_read(parameter):
     """Read by position it would be that of other features."""
     X, y = load_iris(return_X_y=True, as_frame=True)
     values = pd.Series([1.0, 2.0, 0.5, 1.5], index=X.columns[::-1])
-    clf = BayesianLogisticRegression(LaplaceDraws(n_particles=20, min_ess=0.1), random_state=0)
+    clf = BayesianLogisticRegression(
+        LaplaceDraws(n_particles=20, min_relative_ess=0.1), random_state=0
+    )
     clf.set_params(prior=Normal(**{parameter: values}))
     with pytest.raises(ValueError, match=f"prior's {parameter} must be .* without names"):
         clf.fit(X[:100], y[:100])

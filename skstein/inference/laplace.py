@@ -29,7 +29,7 @@ class LaplaceDraws(ParticleEngine):
     ----------
     n_particles : int, default=1000
         Number of draws.
-    min_ess : float, default=0.985
+    min_relative_ess : float, default=0.985
         Warn when the effective sample size of importance weights towards the posterior, as a
         fraction of the draws, is below this to the power of the number of coordinates, or below a
         half (or this, if it is less).
@@ -56,12 +56,12 @@ class LaplaceDraws(ParticleEngine):
         "n_particles": N_PARTICLES[1:],
         "max_shift": [Interval(Real, 0, None, closed="left")],
         "max_stretch": [Interval(Real, 0, None, closed="left")],
-        "min_ess": [Interval(Real, 0, 1, closed="both")],
+        "min_relative_ess": [Interval(Real, 0, 1, closed="both")],
     }
 
     n_particles: int = 1000
     _: KW_ONLY
-    min_ess: float = 0.985
+    min_relative_ess: float = 0.985
     max_shift: float = 0.15
     max_stretch: float = 0.25
 
@@ -92,7 +92,7 @@ class LaplaceDraws(ParticleEngine):
         stretch = np.expm1(_largest_certain(np.abs(0.5 * np.log(variance)), error))
         problems = []
         # That of independent coordinates is the product of theirs.
-        least = max(min(0.5, self.min_ess), self.min_ess**target.dim)
+        least = max(min(0.5, self.min_relative_ess), self.min_relative_ess**target.dim)
         if fraction < least:
             problems.append(f"keep an effective sample of less than {least:.0%} of the draws")
         if worst > self.max_shift:

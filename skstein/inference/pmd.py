@@ -86,7 +86,7 @@ class PMD(ParticleEngine):
         Rows in a step, in reshuffled epochs; all rows by default.
     replacement : bool, default=False
         Draw the rows of a batch with replacement, as published. Its noise does not vanish.
-    min_ess : float, default=0.7
+    target_ess : float, default=0.7
         Redraw particles when their effective sample size falls below this share of their number,
         and split steps under which it would fall by more. With 1 they are redrawn at every step,
         and no step is split, as published.
@@ -136,7 +136,7 @@ class PMD(ParticleEngine):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "batch_size": BATCH_SIZE,
         "replacement": ["boolean"],
-        "min_ess": [Interval(Real, 0, 1, closed="right")],
+        "target_ess": [Interval(Real, 0, 1, closed="right")],
         "kernel": [StrOptions({"grouped", "plain"})],
         "bandwidth": [None, Interval(Real, 0, None, closed="neither")],
         "n_weighted": [None, Interval(Integral, 2, None, closed="left")],
@@ -153,7 +153,7 @@ class PMD(ParticleEngine):
     max_iter: int = 10
     batch_size: int | None = None
     replacement: bool = False
-    min_ess: float = 0.7
+    target_ess: float = 0.7
     kernel: Any = "grouped"
     bandwidth: float | None = None
     n_weighted: int | None = None
@@ -201,7 +201,7 @@ class PMD(ParticleEngine):
         state = WeightedParticles(  # type: ignore[misc]
             *self._first(target, rng, start, init),
             strategy != "particles",
-            min_ess=self.min_ess,
+            target_ess=self.target_ess,
             draws=self._draws,
         )
         total, power, t, n_visited, problems = self.n_rounds(target), 0.0, 0, 0, []
@@ -332,7 +332,7 @@ class PMD(ParticleEngine):
             m, last = self.n_weighted or self.n_particles, n_rows == left
             stream.assimilate_again(log_likelihood, target.log_prior, m, last)
         elif target.n_rows:
-            stream.assimilate(target, self.n_particles, self.min_ess, self._draws, map)
+            stream.assimilate(target, self.n_particles, self.target_ess, self._draws, map)
             if self.kernel == "plain":
                 stream.problems.append(
                     "plain kernels widen the particles with every draw of a stream: use "

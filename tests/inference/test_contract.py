@@ -333,7 +333,7 @@ def test_engines_are_resolved_by_name_or_cloned():
         (KSDThinnedMCMC(n_chains=1), "n_chains"),
         (KSDThinnedMCMC(n_draws=4), "n_draws"),
         (KSDThinnedMCMC(max_rhat=1.0), "max_rhat"),
-        (ENGINES["laplace"](min_ess=2.0), "min_ess"),
+        (ENGINES["laplace"](min_relative_ess=2.0), "min_relative_ess"),
     ],
     ids=repr,
 )

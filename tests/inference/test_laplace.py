@@ -54,7 +54,7 @@ def test_a_skewed_posterior_raises_a_warning_without_the_map(seed):
     with pytest.warns(ConvergenceWarning, match=r"one-sided in x0 .*\. Use another engine\."):
         infer(
             rare_category(),
-            LaplaceDraws(one_sided=False, min_ess=0.0, max_shift=10.0),
+            LaplaceDraws(one_sided=False, min_relative_ess=0.0, max_shift=10.0),
             random_state=seed,
         )
 
@@ -97,9 +97,9 @@ def test_the_limit_is_a_parameter(seed):
     target = LogDensity(
         lambda t: (-0.5 * t**2 - 0.05 * t**4).sum(axis=1), score=lambda t: -t - 0.2 * t**3, dim=2
     )
-    fraction = infer(target, LaplaceDraws(min_ess=0.1), random_state=seed).diagnostics[
+    fraction = infer(target, LaplaceDraws(min_relative_ess=0.1), random_state=seed).diagnostics[
         "importance_ess"
     ]
     assert 0.1 < fraction < 0.95
     with pytest.warns(ConvergenceWarning, match="effective sample"):
-        infer(target, LaplaceDraws(min_ess=np.sqrt(fraction) + 0.02), random_state=seed)
+        infer(target, LaplaceDraws(min_relative_ess=np.sqrt(fraction) + 0.02), random_state=seed)

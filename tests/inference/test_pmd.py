@@ -105,9 +105,9 @@ def test_bayes_rule_multiplies_by_the_likelihood(resampled, rng):
     assert (state.n_resampled > 0) == resampled
 
 
-def test_at_min_ess_one_every_step_is_whole_and_followed_by_draws(rng):
+def test_at_target_ess_one_every_step_is_whole_and_followed_by_draws(rng):
     state = gaussian_state(rng, 500, 1, 5.0, resampled=True)
-    state.min_ess = 1.0
+    state.target_ess = 1.0
     assert mirror_step(state, log_posterior, 0.5, rng) == 1
     assert state.n_resampled == 1
     assert_allclose(state.weights, 1 / 500)
@@ -578,7 +578,7 @@ def test_the_published_algorithm_draws_anew_at_every_step(rng, seed):
         step_size="inverse-sqrt",
         batch_size=40,
         replacement=True,
-        min_ess=1.0,
+        target_ess=1.0,
         kernel="plain",
         n_moves=0,
         max_iter=2,

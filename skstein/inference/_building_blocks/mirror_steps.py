@@ -31,7 +31,7 @@ class WeightedParticles:
         Its log density there.
     resampled : bool
         Whether degenerate weights are met by resampling from a kernel density estimate.
-    min_ess : float, default=0.7
+    target_ess : float, default=0.7
         Share of the particles that the effective sample size may fall to before that.
     draws : callable, default=grouped_draws
         ``draws(theta, weights, n_draws, rng)``, the estimate's draws and density.
@@ -42,9 +42,9 @@ class WeightedParticles:
         Of the rows of a stream.
     """
 
-    def __init__(self, theta, log_q, resampled, *, min_ess=0.7, draws=grouped_draws):
+    def __init__(self, theta, log_q, resampled, *, target_ess=0.7, draws=grouped_draws):
         self.theta, self.log_q, self.resampled = theta, log_q, resampled
-        self.min_ess, self.draws = min_ess, draws
+        self.target_ess, self.draws = target_ess, draws
         self.log_weights = _equal(len(theta))
         self.n_particles = len(theta)  # of later draws
         self.memory = None
@@ -196,7 +196,7 @@ def _carry(state, change, log_change, rng):
         change = change * (1.0 - piece)
         left = left * (1.0 - piece)
         # A bounded piece ends on the edge; rounding must not decide on which side.
-        if state.resampled and state.ess() < (state.min_ess + 1e-6) * len(state.theta):
+        if state.resampled and state.ess() < (state.target_ess + 1e-6) * len(state.theta):
             state.replace(state.draws, state.n_particles, rng)
             if left >= _NEGLIGIBLE:
                 change = log_change(left)
@@ -213,10 +213,10 @@ def _finite(value):
 
 
 def _bounded(state, change):
-    """The largest share of a change that keeps ``min_ess`` of the effective sample size."""
-    if not state.resampled or state.min_ess == 1.0:
+    """The largest share of a change that keeps ``target_ess`` of the effective sample size."""
+    if not state.resampled or state.target_ess == 1.0:
         return 1.0
-    floor = state.min_ess * state.ess()
+    floor = state.target_ess * state.ess()
     share = _largest_share(
         lambda share: _ess(log_softmax(state.log_weights + share * change)) >= floor
     )

@@ -29,7 +29,7 @@ from .._building_blocks.particles import in_chunks
 from .stream_memory import Memory
 
 # Bayes' rule does not correct for the kernels, so that small changes between draws pay.
-_MIN_ESS = 0.9
+_TARGET_ESS = 0.9
 _MAX_ERROR = 0.1  # of the mean, in standard deviations, above which to complain
 N_PARTS = 2
 _FEW_DRAWS, _MOST_DRAWS = 3, 30  # of a normal for one chunk; more than few to find the posterior
@@ -116,7 +116,7 @@ class Stream:
             state=self,
         )
 
-    def assimilate(self, target, n_particles, min_ess, draws, map):
+    def assimilate(self, target, n_particles, target_ess, draws, map):
         """Bayes' rule for new rows.
 
         Parameters
@@ -125,7 +125,7 @@ class Stream:
             Of the new rows.
         n_particles : int
             Of both halves together, from the next draws on.
-        min_ess : float
+        target_ess : float
         draws : callable
             As for `WeightedParticles`.
         map : callable
@@ -136,7 +136,7 @@ class Stream:
         advanced = []
         for odd, part in enumerate(self.parts):
             part.resampled, part.draws = True, draws
-            part.min_ess = max(min_ess, _MIN_ESS)
+            part.target_ess = max(target_ess, _TARGET_ESS)
             part.n_particles = (n_particles + odd) // N_PARTS
             advanced.append(self._advanced(part, map))
         self.parts, memories, pieces = zip(*advanced, strict=True)
