@@ -357,7 +357,7 @@ class Sum(Kernel):
 
 
 class Outside(NamedTuple):
-    """What coordinates outside of a block, which are held, add to distances and products.
+    """What coordinates outside of a block, which are held, add to distances of a kernel.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ Callback = Callable[[int, int, Callable[[], Any], dict], Any]
 
 
 class Bijection(Protocol):
-    """A change of coordinates, ``theta = forward(z)``, both of shape (m, dim)."""
+    """Protocol of changes of coordinates, ``theta = forward(z)``, both of shape (m, dim)."""
 
     def forward(self, z: Array, /) -> Array: ...
 
@@ -152,7 +152,7 @@ class RunsOnTargets(Protocol):
 
 
 class ChainState(Protocol):
-    """Chains that a sampler has warmed up: all that it needs to go on, and two numbers to report.
+    """Protocol of chains that are warmed up: what a sampler goes on from, and two numbers.
 
     Attributes
     ----------

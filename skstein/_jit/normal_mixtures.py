@@ -106,7 +106,7 @@ def _quantile(means, stds, weights, tail, z_tail, sign, quantiles):
 
 
 def crps(means, stds, weights, y):
-    """Continuous ranked probability score of mixtures of normals, in closed form.
+    """Compiled continuous ranked probability score of mixtures of normals, in closed form.
 
     Parameters
     ----------

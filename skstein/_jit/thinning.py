@@ -142,14 +142,14 @@ def thin_floored(dictionary, x, scores, index, floors, slacks, candidates, kerne
 
 
 def greedy(x, scores, n_points, kernel):
-    """Indices (n_points,) of the samples that one after the other minimise the KSD."""
+    """Compiled search for the samples, (n_points,), that one after the other minimise the KSD."""
     indices = np.empty(n_points, dtype=np.int64)
     _greedy(frozen(x), frozen(scores), kernel, indices)
     return indices
 
 
 def backward(x, scores, n_points, kernel):
-    """Indices (n_points,) of the samples that are left when the KSD is minimised by dropping.
+    """Compiled search for samples, (n_points,), that are left when dropping minimises the KSD.
 
     Memory is linear in the number of samples: rows of the Stein matrix are computed when needed.
     """
@@ -159,7 +159,7 @@ def backward(x, scores, n_points, kernel):
 
 
 def stein_matrix(x, scores, kernel):
-    """Stein kernel of all pairs of ``x`` (n, d), of shape (n, n)."""
+    """Compiled Stein kernel of all pairs of ``x`` (n, d), of shape (n, n)."""
     matrix = np.empty((len(x), len(x)))
     _stein_matrix(frozen(x), frozen(scores), kernel, matrix)
     return matrix

@@ -45,18 +45,6 @@ def signs_of(positive, n_features, names=None):
     return signs.astype(float)
 
 
-def sign_constraint_scale(target):
-    """The expected scale of each coordinate, (dim,): near 0 a half line bends."""
-    if isinstance(target, targets.HorseshoeTarget):  # standard normal before the data
-        return np.ones(target.dim)
-    normal = target
-    if targets.supports(target, "conditional"):
-        normal = target.conditional(np.ones(target.dim))
-    # Of outliers the density may curve upwards where the search for its mode begins.
-    curvature = np.abs(normal.hessian_diagonal(target.initial))
-    return np.where(curvature > 0.0, curvature, 1.0) ** -0.5
-
-
 def under_joint_prior(target, prior, to_original, classes):
     """The target under a prior of all coordinates, which is on the scale of the raw features.
 

@@ -29,7 +29,8 @@ from .._input.validation import (
 from .._statistics.column_moments import location_and_scale
 from ..inference import ENGINES, resolve_engine
 from ..priors import DEVIATION_PRIORS, PRIORS, resolve_deviation_prior, resolve_prior
-from ._prior_knowledge import sign_constraint_scale, signs_of, under_joint_prior
+from ..targets.regression.sign_constraints import sign_constraint_scale
+from ._prior_knowledge import signs_of, under_joint_prior
 from .offset import check_offset, split_offset
 from .scaling import _Scaling
 

@@ -7,7 +7,7 @@ from .._input.columns import missing_values
 
 
 def table_of(X):
-    """A table of X, which may be an array, a sparse matrix, or a data frame of any library."""
+    """A table to draw of X: an array, a sparse matrix, or a data frame of any library."""
     if hasattr(X, "columns"):
         names = list(X.columns)
         columns = [_labels_or_numbers(X[name]) for name in names]

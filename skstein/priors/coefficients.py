@@ -384,7 +384,7 @@ def _tiled(value, p, name):
 
 
 class FlatPrior(Prior):
-    """No prior: what stands in its place is added elsewhere."""
+    """No prior of coefficients: what stands in its place is added elsewhere."""
 
     updated = None
 

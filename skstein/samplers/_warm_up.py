@@ -28,7 +28,7 @@ _LONGEST = 5.0  # logarithm of an adapted step size, beyond ten times the first 
 
 
 def quantized_step_size(step_size):
-    """``step_size`` on a geometric grid of ratio ``2 ** (1 / 16)``.
+    """``step_size`` of a sampler on a geometric grid of ratio ``2 ** (1 / 16)``.
 
     An adapted step size depends on the energies of the steps before, and they on it: without the
     grid a difference in the last digit (the order of a sum) grows to a different chain.

@@ -46,7 +46,7 @@ def _lines(laplace, selected=slice(None)):
 
 
 def line_shifts(target, laplace):
-    """How far the density along each coordinate's line leans, in Laplace standard deviations.
+    """How far to one side the density along each coordinate's line leans, in standard deviations.
 
     Lines whose two sides fall alike at two standard deviations are not scanned further: their shift
     is reported as 0.

@@ -84,7 +84,7 @@ class StopOnResiduals:
 
 
 class StopOnValidation(StopOnResiduals):
-    """Stop when the log predictive density of rows set aside has not grown for ``patience`` states.
+    """Stop Langevin steps if rows set aside are no more probable for ``patience`` states.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ def _margins(draws, scores):
 
 
 def move_to_moments(posterior, target, draws, scores):
-    """Move a few of many draws by the little that gives them the moments of the density.
+    """Move a few of many draws by the little that gives them zero-variance moments.
 
     Where points or draws are too few for a covariance, the moments are those of each coordinate;
     where tails are heavy, the mean alone. The points stay where they are very few, do not vary in

@@ -31,7 +31,7 @@ from .tails_and_funnels import follow_tails
 from .working_coordinates import find_frame
 
 
-class Progress(AbstractContextManager):
+class RunStage(AbstractContextManager):
     """The stage of a run, for messages of errors from the target or from linear algebra.
 
     Attributes
@@ -133,7 +133,7 @@ def infer(target, inference="mcmc", *, init=None, random_state=None, n_jobs=None
 
 def run_engine(target, engine: Engine, init, random_state, n_jobs, callback) -> ParticlePosterior:
     """As `infer`, with the caller's own engine: what the run sets on it stays there."""
-    progress = Progress(engine, callback)
+    progress = RunStage(engine, callback)
     with OneByOne() if getattr(target, "in_shards", False) else make_map(n_jobs) as map:
         posterior = approximate(target, engine, as_generator(random_state), map, progress, init)
     problem = ""

@@ -29,7 +29,7 @@ from ..._tools.warnings import warn
 from ...targets import Affine, supports
 from ...targets.networks.scaled_network import ScaledNetwork
 from ...targets.subspace import Subspace
-from .._run.infer import Progress, approximate
+from .._run.infer import RunStage, approximate
 from .._run.stein_identities import stein_residuals
 from ..base import N_NETWORKS, Engine, as_engine
 from .curve import curve_middle, curve_plane
@@ -228,7 +228,7 @@ class Trained(Engine):
             part = rng.spawn(1)[0]
 
             def run(callback):
-                return approximate(plane, engine, part, map, Progress(engine, callback))
+                return approximate(plane, engine, part, map, RunStage(engine, callback))
 
             return run, plane.forward, None
         if not _works_in_scaled_weights(engine, target):

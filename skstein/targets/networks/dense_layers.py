@@ -35,7 +35,7 @@ def bounded_log_scale(output, log_size):
 
 
 def outputs(weights, X, sizes, activation):
-    """Outputs of several networks.
+    """Outputs of several networks, in NumPy.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def split(weights, sizes):
 
 
 def forward(layers, x, activation):
-    """Inputs of every layer, and the outputs."""
+    """Inputs of every layer, and the outputs, in NumPy."""
     values = [x]
     for matrix, bias in layers:
         # An outer product is not left to BLAS by NumPy, and slow.
@@ -122,7 +122,7 @@ def derivatives_by_weights(by_bias, outer, inner):
 
 
 def activate(values, activation):
-    """Apply an activation in place; the last axis is that of units."""
+    """Apply an activation in place, in NumPy; the last axis is that of units."""
     first = _jit.dense_layers.rectified(activation, values.shape[-1])
     np.maximum(values[..., :first], 0.0, out=values[..., :first])
     squashed = values[..., first:]
@@ -135,7 +135,7 @@ def activate(values, activation):
 
 
 def activation_slope(values, activation):
-    """Derivative of the activation where it has these values."""
+    """Derivative of the activation where it has these values, in NumPy."""
     if activation == _jit.dense_layers.LOGISTIC:
         return values * (1.0 - values)
     first = _jit.dense_layers.rectified(activation, values.shape[-1])

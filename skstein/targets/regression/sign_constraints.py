@@ -11,8 +11,10 @@ leave a long tail to the left, which no line straightens.
 import numpy as np
 from scipy.special import erf, erfinv, log_ndtr, ndtr, ndtri, ndtri_exp
 
+from ..base import supports
 from ..bijections import pulled_entrywise, replaced
 from ..transformed import Transformed
+from .horseshoe import HorseshoeTarget
 
 _LOG2 = np.log(2.0)
 
@@ -115,3 +117,15 @@ class SignConstrainedTarget(Transformed):
         """The same model on some of the rows, an index array, their weights multiplied."""
         few = self.target.take(rows) if multiplier is None else self.target.take(rows, multiplier)
         return SignConstrainedTarget(few, self.bijection)
+
+
+def sign_constraint_scale(target):
+    """The expected scale of each coordinate, (dim,): near 0 a half line bends."""
+    if isinstance(target, HorseshoeTarget):  # standard normal before the data
+        return np.ones(target.dim)
+    normal = target
+    if supports(target, "conditional"):
+        normal = target.conditional(np.ones(target.dim))
+    # Of outliers the density may curve upwards where the search for its mode begins.
+    curvature = np.abs(normal.hessian_diagonal(target.initial))
+    return np.where(curvature > 0.0, curvature, 1.0) ** -0.5
