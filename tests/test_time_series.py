@@ -173,6 +173,10 @@ def test_factors_are_those_of_the_paper(rng):
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
+# A series in eight leaves so much open that particles need more than the usual iterations.
+PATIENT = PMFVB(max_iter=10_000)
+
+
 @pytest.fixture(scope="module")
 def returns(request):
     return simulate(60, np.random.default_rng(request.config.getoption("seed")))
@@ -180,8 +184,7 @@ def returns(request):
 
 @pytest.fixture(scope="module")
 def fitted(returns):
-    # A series in eight leaves so much open that particles need more than the usual iterations.
-    return StochasticVolatility(PMFVB(max_iter=10_000), random_state=0).fit(returns)
+    return StochasticVolatility(PATIENT, random_state=0).fit(returns)
 
 
 @pytest.mark.parametrize("inference", ["pmfvb", "mcmc"])
@@ -408,7 +411,7 @@ def test_engines_that_stay_near_their_start_are_warned_of(engine, returns):
 
 def test_a_few_returns_of_zero_are_fitted(returns):
     y = np.where(np.arange(len(returns)) % 15 == 0, 0.0, returns)
-    model = StochasticVolatility(random_state=0).fit(y)
+    model = StochasticVolatility(PATIENT, random_state=0).fit(y)
     assert np.isfinite(model.posterior_.scores).all()
     assert model.volatility_.min() > 0.1 * np.std(y)
 
