@@ -18,6 +18,9 @@ References
 Liu & Wang (2016), "Stein variational gradient descent" (arXiv:1608.04471).
 
 Gorham & Mackey (2017), "Measuring sample quality with kernels" (arXiv:1703.01717).
+
+Oates, Girolami & Chopin (2017), "Control functionals for Monte Carlo integration"
+(doi:10.1111/rssb.12185).
 """
 
 import numbers

@@ -76,7 +76,7 @@ def predictive(estimator, X, *, offset=None, effects=None):
     Predictive
         Its methods ``mean``, ``std``, ``quantiles``, ``interval``, ``sample_predictive``,
         ``sample_mean``, ``uncertainty`` and ``log_predictive`` give what the inner estimator's own
-        methods give for the transformed X; ``crps`` is another score.
+        give for the transformed X (``predict_interval`` and so on); ``crps`` is another score.
 
     Raises
     ------

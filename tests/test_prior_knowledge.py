@@ -427,6 +427,16 @@ def test_a_horseshoe_target_with_strong_coefficients_agrees_with_itself(rng):
     assert ks_2samp(*same_kind).pvalue > 1e-4
 
 
+@pytest.mark.parametrize("positive", [False, True])
+def test_a_horseshoe_of_features_that_say_nothing_is_its_prior(positive):
+    """Nor is there a curvature that says how large a coefficient is: that of one unit stands in."""
+    X, y = sparse.csr_array((40, 4)), np.arange(40) % 2
+    prior = Horseshoe(0.5, slab_scale=1.0)
+    model = BayesianLogisticRegression("svgd", prior=prior, positive=positive, random_state=0)
+    assert_allclose(model.fit(X, y).predict_proba(X), 0.5, atol=0.02)
+    assert not positive or (model.coef_ > 0.0).all()
+
+
 @pytest.mark.parametrize(("tau", "slab"), [(1e-3, 1.0), (0.1, 2.0), (3.0, 0.5), (50.0, 0.1)])
 def test_coefficients_have_the_distribution_of_a_horseshoe(tau, slab):
     """Of normal coordinates at chosen quantiles, against quadrature over the local scale."""

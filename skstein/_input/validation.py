@@ -170,17 +170,17 @@ def check_count(value, name):
     return int(value)
 
 
-def check_fractions(values, name):
+def check_fractions(values, name, number="one or several numbers"):
     """``values`` as a float64 array of shape (k,), refused by ``name`` if one is outside [0, 1]."""
     fractions = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if fractions.ndim != 1 or not np.all((fractions >= 0.0) & (fractions <= 1.0)):
-        raise ValueError(f"{name} must be one or several numbers from 0 to 1; got {values!r}.")
+        raise ValueError(f"{name} must be {number} from 0 to 1; got {values!r}.")
     return fractions
 
 
 def check_fraction(value, name):
     """One number from 0 to 1, refused by ``name``."""
-    fractions = check_fractions(value, name)
+    fractions = check_fractions(value, name, "one number")
     if len(fractions) != 1:
         raise ValueError(f"{name} must be one number from 0 to 1; got {value!r}.")
     return float(fractions[0])

@@ -107,12 +107,12 @@ class Predictive:
         return self.estimator.predict_quantiles(self.X, q)
 
     def interval(self, level=0.9):
-        """Central interval: of the probability of each class, or of the outcome.
+        """Central credible interval: of the probability of each class, or of the outcome.
 
         Parameters
         ----------
         level : float, default=0.9
-            Probability of the interval, from 0 to 1.
+            Probability of the interval, from 0 to 1; half of the rest lies on either side.
 
         Returns
         -------

@@ -89,8 +89,8 @@ class FWSS(SubsamplingEngine):
 
     References
     ----------
-    Futami, Cui, Sato & Sugiyama (2018), "Frank-Wolfe Stein sampling" (arXiv:1805.07912), algorithms
-    2 to 5, 7 and 8.
+    Futami, Cui, Sato & Sugiyama (2018), "Frank-Wolfe Stein sampling" (arXiv:1805.07912v1),
+    algorithms 2 to 5, 7 and 8.
 
     Liu & Wang (2018), "Stein variational gradient descent as moment matching" (arXiv:1810.11693).
 

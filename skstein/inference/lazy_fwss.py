@@ -61,8 +61,8 @@ class LazyFWSS(ParticleEngine):
 
     References
     ----------
-    Futami, Cui, Sato & Sugiyama (2018), "Frank-Wolfe Stein sampling" (arXiv:1805.07912), algorithms
-    9 and 10.
+    Futami, Cui, Sato & Sugiyama (2018), "Frank-Wolfe Stein sampling" (arXiv:1805.07912v1),
+    algorithms 9 and 10.
 
     Liu & Wang (2018), "Stein variational gradient descent as moment matching" (arXiv:1810.11693).
 

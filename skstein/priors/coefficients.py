@@ -297,7 +297,7 @@ class HierarchicalNormal(_OfGamma):
 
     References
     ----------
-    "Frank-Wolfe Stein sampling" (arXiv:1805.07912), section 5.
+    "Frank-Wolfe Stein sampling" (arXiv:1805.07912v1), section 5.
 
     Examples
     --------

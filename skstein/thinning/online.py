@@ -6,9 +6,9 @@ candidate is tried together with the dictionary before it replaces the point tha
 to the KSD, so that bad points leave at any time and memory is bounded. The length scale grows with
 the dimension, l^2 = 4 d for points with unit covariance, where a fixed one lets the kept points
 shrink towards the mode; and the kernel has a further term, Stein's identity of the spread, without
-which they still shrink. The row sums of the Stein matrix are updated and summed again, where the
-paper recomputes the KSD for every trial. The candidate of a group minimises ``k0(x, x) + 2 sum_i
-k0(x, x_i)``, and with it the KSD after it has entered.
+which they still shrink. Row sums of the Stein matrix are updated, and summed anew once in as many
+replacements as there are points, where the paper recomputes the KSD for every trial. The candidate
+of a group minimises ``k0(x, x) + 2 sum_i k0(x, x_i)``, and with it the KSD after it has entered.
 """
 
 import math

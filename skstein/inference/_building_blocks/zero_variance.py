@@ -2,10 +2,10 @@
 
 Under a density with score :math:`s` the expectations of :math:`s_j` and of
 :math:`s_j z_k + \\delta_{jk}` are 0, so that a multiple of them may be subtracted from any average.
-With the multiples of a linear regression the mean of a normal density comes out exactly, and its
-covariance too, however few the draws (Mira, Solgi & Imparato 2013, "Zero variance Markov chain
-Monte Carlo for Bayesian estimators" (doi:10.1007/s11222-012-9344-6)); near a normal most of the
-error goes.
+With the multiples of a linear regression the mean of a normal density comes out exactly, and the
+covariance of one without correlations, however few the draws (Mira, Solgi & Imparato 2013, "Zero
+variance Markov chain Monte Carlo for Bayesian estimators" (doi:10.1007/s11222-012-9344-6)); near a
+normal most of the error goes.
 """
 
 import numpy as np

@@ -225,7 +225,7 @@ class HorseshoeTarget(Wrapper):
         if global_scale is None:
             # Of one coefficient of a feature, at no effect and noise of variance 1.
             information = regression._information_diagonal(np.zeros(flat.dim))[coef].mean()
-            global_scale = prior.odds(len(coef)) / np.sqrt(information)
+            global_scale = prior.odds(len(coef)) / np.sqrt(information or 1.0)
         self._strong = self._far_from_zero(coef)
         coef = np.setdiff1d(coef, self._strong)
         self.map = HorseshoeMap(coef, float(np.log(global_scale)), log_noise)
@@ -323,7 +323,7 @@ class HorseshoeTarget(Wrapper):
             curvature = (axes * np.clip(size, 0.3, 3.0)) @ axes.T
             mode = mode + _STEP * (white.forward(score.mean(axis=0)[None])[0] - mode)
             blend = (1.0 - _STEP) * np.eye(self.dim) + _STEP * curvature
-            inverse = np.linalg.inv(white.matrix)
+            inverse = white.inverse(white.offset + np.eye(self.dim)).T
             precision = inverse.T @ blend @ inverse
         return mode, precision
 
