@@ -80,7 +80,7 @@ def split_rhat(draws, *, rank=True):
     if not rank:
         return _rhat(_halves(_in_units(draws)[0]))
     halves = _halves(draws)
-    return _rank_rhat(halves, _normal_scores(halves))
+    return _ranked(halves, _normal_scores(halves))
 
 
 def ess(draws, *, rank=True):
@@ -398,11 +398,7 @@ def rank_diagnostics(draws):
     draws = _checked(draws)
     halves = _halves(draws)
     scores = _normal_scores(halves)
-    return {
-        "rhat": _rank_rhat(halves, scores),
-        "ess_bulk": _size(scores),
-        "ess_tail": ess_tail(draws),
-    }
+    return {"rhat": _ranked(halves, scores), "ess_bulk": _size(scores), "ess_tail": ess_tail(draws)}
 
 
 def weighted_ess(weights):
@@ -491,7 +487,7 @@ def _normal_scores(x):
     return columns.T.reshape(x.shape)
 
 
-def _rank_rhat(halves, scores):
+def _ranked(halves, scores):
     """R-hat of half chains, whose normal scores are ``scores``, and of their distances."""
     folded = np.abs(halves - np.median(halves, axis=(0, 1)))
     # Chains at the same distances from the median leave the second without a value.

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.linalg import block_diag
-from scipy.special import betainc, digamma, gammaln, logsumexp
+from scipy.special import betainc, digamma, gammaln, logsumexp, softmax
 from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.decomposition import LatentDirichletAllocation as Variational
@@ -152,6 +152,22 @@ def test_expected_and_drawn_counts_add_up_to_the_words(rng):
     assert_allclose(counts.sum(axis=1), X.sum(axis=0))
     counts = jit.redraw(docs, phi, ALPHA, seeds(rng, 20), topics)
     assert_allclose(counts.sum(axis=1), X.sum(axis=0))
+
+
+def test_hundreds_of_equal_words_move_one_by_one(rng):
+    """Of a document of one word: how many are of the first topic, against all possible numbers."""
+    n, m, p = 400, 300, np.array([[0.50, 0.48]])
+    docs = as_documents(np.full((m, 1), n))
+    _, state = jit.assign(docs, p, ALPHA, 5, 5, seeds(rng, m))
+    for _ in range(400):
+        jit.redraw(docs, p, ALPHA, seeds(rng, m), state)
+    first = np.sum(state.reshape(m, n) == 0, axis=1)
+    each = np.stack([np.arange(n + 1), np.arange(n, -1, -1)], axis=1)
+    weights = softmax((each * np.log(p) + gammaln(ALPHA + each) - gammaln(each + 1)).sum(axis=1))
+    mean = weights @ each[:, 0]
+    sd = np.sqrt(weights @ (each[:, 0] - mean) ** 2)
+    assert abs(first.mean() - mean) < 4 * sd / np.sqrt(m)
+    assert_allclose(first.std(), sd, rtol=0.25)
 
 
 def test_redrawing_leaves_the_conditional_invariant(rng):
@@ -315,8 +331,8 @@ def test_blocks_cover_the_documents(monkeypatch, rng):
 
 def test_counts_are_divided_into_few_copies():
     docs = as_documents([[1.0, 0.3, 2.5], [0, 1e9, 0], [0, 0, 0]])
-    assert_array_equal(docs.copies, [1, 1, 3, 100])
-    assert_array_equal(docs.first, [0, 5, 105, 105])
+    assert_array_equal(docs.copies, [1, 1, 3, 10_000])
+    assert_array_equal(docs.first, [0, 5, 10_005, 10_005])
 
 
 # The posterior
@@ -356,8 +372,24 @@ def test_spreads_without_sweeps_warn(method, blocks_of_words):
     posterior = getattr(model, method)(blocks_of_words).posterior_
     posterior.mean()
     for ask in (posterior.std, posterior.sample, lambda: posterior.quantile(0.5)):
-        with pytest.warns(UserWarning, match="without final sweeps"):
+        with pytest.warns(UserWarning, match="or there were none"):
             ask()
+
+
+def test_spreads_of_topics_that_have_not_settled_warn(rng, blocks_of_words):
+    """In long documents words take hundreds of sweeps to move to other topics."""
+    topics = rng.dirichlet(np.full(40, 0.3), 3)
+    mixed = rng.dirichlet(np.full(3, 0.3), 60) @ topics
+    model = LatentDirichletAllocation(3, n_sweeps=8, random_state=0)
+    posterior = model.fit([rng.multinomial(3000, row) for row in mixed]).posterior_
+    with pytest.warns(UserWarning, match="have not settled"):
+        posterior.std()
+    model.set_params(n_sweeps=40).fit(blocks_of_words).posterior_.std()
+
+
+def test_counts_that_move_in_parts_warn():
+    with pytest.warns(UserWarning, match="more than 10000 times"):
+        LatentDirichletAllocation(2, n_sweeps=1, random_state=0).fit([[10_001, 1], [1, 1]])
 
 
 @pytest.mark.slow
@@ -710,13 +742,15 @@ def test_degenerate_counts_give_a_finite_posterior(method, X, prior):
         learning_method=method,
         evaluate_every=1,
         random_state=0,
-    ).fit(X)
+    )
+    with pytest.warns(UserWarning, match="more than") if X.max() > 1e4 else nullcontext():
+        model.fit(X)
     for _ in range(2):
         posterior = model.posterior_
         assert_allclose(posterior.weights.sum(), 1)
         assert_allclose(model.transform(X).sum(axis=1), 1)
         reported = [model.components_, model.exp_dirichlet_component_]
-        with nullcontext() if posterior.swept else pytest.warns(UserWarning, match="sweeps"):
+        with nullcontext() if posterior.settled else pytest.warns(UserWarning, match="sweeps"):
             reported += [posterior.std(), posterior.quantile(0.9)]
             reported.append(posterior.sample(3, random_state=0))
         assert all(np.isfinite(array).all() for array in reported)

@@ -67,7 +67,7 @@ def test_ksd_in_blocks_is_the_same_and_small(rng):
     [
         ((np.zeros(3), np.zeros(3)), "samples must be"),
         ((np.zeros((0, 2)), np.zeros((0, 2))), "samples must be"),
-        ((np.zeros((3, 2)), np.zeros((3, 1))), "scores must have"),
+        ((np.zeros((3, 2)), np.zeros((3, 1))), "scores must be"),
         ((np.zeros((3, 2)), np.zeros((3, 2)), np.ones(2)), "weights must have"),
         ((np.zeros((3, 2)), np.zeros((3, 2)), [-1, 1, 1]), "weights must be"),
         ((np.zeros((3, 2)), np.zeros((3, 2)), None, "linear"), "kernel must be"),
@@ -255,7 +255,7 @@ def test_mmd_to_a_mixture_does_not_depend_on_the_frame(mixture, rng):
         ({"samples": np.zeros(3)}, "samples must be"),
         ({"means": np.zeros(2)}, "means must be"),
         ({"means": np.zeros((2, 3))}, "means must have"),
-        ({"covariances": np.eye(2)}, "covariances must have"),
+        ({"covariances": np.eye(2)}, "covariances must be"),
         ({"covariances": [np.eye(2), [[1, 1], [0, 1]]]}, "covariances must be"),
         ({"covariances": [np.eye(2), [[1, 2], [2, 1]]]}, "covariances must be"),
         ({"covariances": [np.eye(2), np.full((2, 2), np.nan)]}, "covariances must be"),

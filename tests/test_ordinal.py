@@ -452,7 +452,7 @@ def test_streams(rng):
     known = BayesianOrdinalRegression(engine, categories=GRADES, random_state=0)
     known.partial_fit(X[:200], y[:200]).partial_fit(X[200:400], y[200:400])
     assert known.classes_.tolist() == sorted(GRADES)
-    with pytest.raises(ValueError, match="are not those of categories"):
+    with pytest.raises(ValueError, match="are not the categories"):
         BayesianOrdinalRegression(engine, categories=GRADES).partial_fit(
             X, y, classes=["low", "mid"]
         )

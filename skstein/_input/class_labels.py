@@ -132,9 +132,7 @@ def classes_in_order(y, classes, order):
         what += " (give wrappers that number classes, such as VotingClassifier, a y of numbers)"
     refuse_unknown(y, order, what)
     if classes is not None and not np.array_equal(classes, np.unique(order)):
-        raise ValueError(
-            f"classes={classes.tolist()} are not those of categories, {order.tolist()}."
-        )
+        raise ValueError(f"classes={classes.tolist()} are not the categories {order.tolist()}.")
     return np.unique(order)
 
 

@@ -6,7 +6,7 @@ integrated out: a word is drawn to topic k with probability proportional to
 
     phi[v, k] (alpha + n_k),        n_k: mass of the document's other words in topic k.
 
-A count of c is c words; one that is not whole, or above `_MOST_COPIES`, is a few words of equal
+A count of c is c words; one that is not whole, or above `MOST_COPIES`, is a few words of equal
 mass instead, so that any weight is accepted and a huge one costs no more than a large one. A
 document's random numbers come from its own seed: it does not matter which thread draws them.
 """
@@ -19,7 +19,7 @@ import numpy as np
 from ._compile import REORDERED, compiled, frozen
 from .dense_layers import next_bits
 
-_MOST_COPIES = 100
+MOST_COPIES = 10_000
 _TINY = 1e-300
 
 
@@ -40,7 +40,7 @@ class Documents(NamedTuple):
 
 def documents(starts, words, counts):
     """Documents from the arrays of a CSR matrix without duplicates."""
-    copies = np.clip(np.ceil(counts), 0, _MOST_COPIES).astype(np.int64)
+    copies = np.clip(np.ceil(counts), 0, MOST_COPIES).astype(np.int64)
     first = np.concatenate([[0], np.cumsum(copies)])[starts]
     starts, words = (np.ascontiguousarray(a, dtype=np.int64) for a in (starts, words))
     return Documents(starts, words, np.array(counts, dtype=np.float64), copies, first)

@@ -39,6 +39,9 @@ from ..inference._building_blocks.mirror_steps import WeightedParticles, mirror_
 
 _N_BURN, _N_KEPT = 5, 5  # Gibbs sweeps of a document in a mirror step
 _N_ROUNDS = 10  # for the bound in a mirror step: the last digits would not change its verdict
+# Of topics between the second and last quarter of the sweeps, in standard deviations: 0.1 to 0.3
+# where 90 % intervals held 88 to 92 % of the truth, 0.5 to 1.6 where they held less, down to 45 %.
+_MOST_DRIFT = 0.4
 _BLOCK = 512  # documents in a piece of work; never a matter of the number of jobs
 
 
@@ -68,7 +71,7 @@ class TopicParticles:
 
     def posterior(self):
         match_topics(self.topics)
-        return TopicPosterior(self.topics, self.weights, swept=False)
+        return TopicPosterior(self.topics, self.weights, settled=False)
 
     def step(self, X, ratio, step_size, rng, map_pieces):
         """A step of mirror descent on documents that each stand for ``ratio`` documents."""
@@ -96,18 +99,24 @@ class TopicParticles:
         blocks = document_blocks(X)
         *_, assigned = self._over_pieces(_assigned, self.topics, blocks, rng, map_pieces)
         kept = set(np.linspace(0, n_sweeps, n_snapshots + 1)[1:].astype(int))
-        snapshots = []
+        snapshots, halves = [], np.full((2, *self.topics.shape), self.beta)
         for sweep in range(1, n_sweeps + 1):
             drawn = map_pieces(_dirichlet, self.topics, rng.spawn(len(self.topics)))
             counts, assigned = self._over_pieces(_redrawn, drawn, blocks, rng, map_pieces, assigned)
             self.topics = self.beta + self._summed(blocks, counts)
             if sweep in kept:
                 snapshots.append(self.topics)
+            half, late = divmod(4 * (sweep - 1) // n_sweeps, 2)
+            halves[half] += late * self.topics
         self.power = 1.0
+        last = TopicPosterior(self.topics, self.weights)
+        before, after = _normalised(halves).mean(axis=1)
+        moved = (after - before) / (last.std() + np.finfo(float).tiny)
+        drift = np.average(moved**2, weights=last.mean()) ** 0.5
         pooled = np.concatenate(snapshots)
         match_topics(pooled)
         self.topics = pooled[-len(self.topics) :]
-        return TopicPosterior(pooled, np.full(len(pooled), 1.0 / len(pooled)))
+        return TopicPosterior(pooled, np.full(len(pooled), 1.0 / len(pooled)), drift < _MOST_DRIFT)
 
     def _weigh_equally(self):
         m = len(self.topics)
@@ -141,9 +150,9 @@ class TopicPosterior:
         Pseudo-counts: given all topics of words, topic k is Dirichlet with ``particles[i, k]``.
     weights : ndarray of shape (m,)
         Non-negative, summing to 1.
-    swept : bool, default=True
-        Whether the particles went through final sweeps. Those of the steps alone (`partial_fit`, or
-        ``n_sweeps=0``) are too narrow, and warn where their spread is asked for.
+    settled : bool, default=True
+        Whether topics have stopped to move in the final sweeps. If they have not, or there were
+        none (`partial_fit`, or ``n_sweeps=0``), intervals are wrong, and their methods warn.
 
     Examples
     --------
@@ -156,8 +165,8 @@ class TopicPosterior:
     array([[0.17, 0.17]])
     """
 
-    def __init__(self, particles, weights, swept=True):
-        self.particles, self.weights, self.swept = particles, weights, swept
+    def __init__(self, particles, weights, settled=True):
+        self.particles, self.weights, self.settled = particles, weights, settled
 
     def __repr__(self):
         return "TopicPosterior({} particles, {} topics, {} words)".format(*self.particles.shape)
@@ -234,11 +243,11 @@ class TopicPosterior:
         return _dirichlet(self.particles[chosen], rng)
 
     def _warn_of_spread(self):
-        if not self.swept:
+        if not self.settled:
             warn(
-                "without final sweeps standard deviations, quantiles and draws of topics are too "
-                "narrow, and 90 % intervals hold less than half of the truth: use fit with "
-                "n_sweeps > 0.",
+                "topics have not settled in the final sweeps of fit, or there were none: their "
+                "standard deviations, quantiles and draws are off, and 90 % intervals may hold "
+                "less than half of the truth. Use fit with a larger n_sweeps.",
                 UserWarning,
             )
 

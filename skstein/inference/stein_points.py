@@ -158,16 +158,12 @@ class SteinPoints(ParticleEngine):
     def _judge_chains(self, posterior, chains, draws):
         problems = divergences([chains], draws)
         if draws.shape[1] < ENOUGH_DRAWS:
-            problems.append(
-                f"{draws.shape[1]} draws of each chain are too few to judge the candidates"
-            )
+            problems.append(f"{draws.shape[1]} draws of a chain are too few to judge candidates")
         else:
             rhat = split_rhat(draws)
             posterior.diagnostics["rhat"] = rhat
             if not rhat.max() <= self.max_rhat:
-                problems.append(
-                    f"the largest R-hat of the candidates' chains is above {self.max_rhat}"
-                )
+                problems.append(f"R-hat of the candidates' chains is above {self.max_rhat}")
         posterior.converged = not problems
         if problems:
             posterior.diagnostics["message"] = (

@@ -185,9 +185,7 @@ class RandomEffects:
                     f"random_effects gives {column!r} the slopes {with_slopes!r}: give a list of "
                     "features, [] for an intercept alone."
                 )
-            of_slopes = [
-                column_position(slope, names, p, "random_effects") for slope in with_slopes
-            ]
+            of_slopes = [column_position(one, names, p, "random_effects") for one in with_slopes]
             if len(set(of_slopes)) < len(of_slopes):
                 raise ValueError(f"random_effects gives {column!r} a slope twice: {with_slopes!r}.")
             if not np.isin(of_slopes, common).all():

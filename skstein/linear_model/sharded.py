@@ -69,9 +69,7 @@ def build_target(model, X, y, sample_weight, offset, stream):
     of_text = [isinstance(survey.labels[0], str) for survey in surveys]
     if len(set(of_text)) > 1:
         text, other = (blocks.numbers[of_text.index(kind)] for kind in (True, False))
-        raise ValueError(
-            f"y is text in block {text} and numbers in block {other}: use one of them."
-        )
+        raise ValueError(f"y is text in block {text} and numbers in block {other}: use one kind.")
     labels = np.concatenate([survey.labels for survey in surveys])
     totals = np.concatenate([survey.totals for survey in surveys])
     present, where = np.unique(labels, return_inverse=True)

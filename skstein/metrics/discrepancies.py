@@ -218,9 +218,7 @@ def mmd_gaussian_mixture(
         raise ValueError(f"means must have the {dim} columns of samples, got {means.shape[1]}.")
     covariances = np.asarray(covariances, dtype=float)
     if covariances.shape != (k, dim, dim):
-        raise ValueError(
-            f"covariances must have the shape {(k, dim, dim)}, got {covariances.shape}."
-        )
+        raise ValueError(f"covariances must be of shape {(k, dim, dim)}, got {covariances.shape}.")
     if not all(map(_is_covariance, covariances)):
         raise ValueError("covariances must be finite, symmetric and positive semi-definite.")
     weights = normalized_weights(weights, n, "weights")

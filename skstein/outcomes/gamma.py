@@ -34,7 +34,7 @@ class Gamma(LogLink):
             raise ValueError("y must be positive: it holds amounts, and 0 is none.")
 
     def deviance(self, y, mean):
-        return 2.0 * (np.log(mean / y) + y / mean - 1.0)
+        return 2.0 * np.maximum(np.log(mean / y) + y / mean - 1.0, 0.0)  # of rounding
 
     def _parts(self, eta, y):
         """The shape, ``exp(z) - 1`` of the log ratio z of outcome and mean, and z less that."""

@@ -73,9 +73,7 @@ class MultivariateNormal(Prior):
         std = np.sqrt(np.maximum(cov.diagonal(), 0.0))
         correlation = cov / np.outer(*[np.where(std > 0.0, std, 1.0)] * 2)
         if not std.all() or np.abs(correlation - correlation.T).max() > 1e-8:
-            raise ValueError(
-                "the cov of MultivariateNormal must be symmetric, its diagonal positive."
-            )
+            raise ValueError("cov of MultivariateNormal must be symmetric, its diagonal positive.")
         if np.linalg.eigvalsh(correlation)[0] < 1e-12:
             raise ValueError(
                 "the cov of MultivariateNormal must be positive definite: with no more particles "

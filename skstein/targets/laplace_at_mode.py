@@ -263,10 +263,9 @@ def _wide_approximation(target, start):
     mode = start + scale * found.x
     hessian = hessian_of(target, mode)
     score = target.score(mode[None])[0]
-    converged = bool(np.abs(score / np.sqrt(np.maximum(hessian, 1e-12))).max() < 1e-3)
-    return LaplaceApproximation(
-        mode, hessian, gaussian_bijection(mode, hessian), found.nit, converged
-    )
+    at_mode = bool(np.abs(score / np.sqrt(np.maximum(hessian, 1e-12))).max() < 1e-3)
+    bijection = gaussian_bijection(mode, hessian)
+    return LaplaceApproximation(mode, hessian, bijection, found.nit, at_mode)
 
 
 def whitening_laplace(target, near=None):

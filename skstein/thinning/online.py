@@ -339,10 +339,8 @@ class OnlineKSDThinner(BaseEstimator):
         if self.weights not in ("uniform", "stein"):
             raise ValueError(f'weights must be "uniform" or "stein", got {self.weights!r}.')
         auto = isinstance(self.preconditioner, str) and self.preconditioner == "auto"
-        preconditioner = automatic if auto else self.preconditioner
-        self._coordinates = SteinCoordinates(
-            self.kernel, None, preconditioner, samples, self.spread
-        )
+        given = automatic if auto else self.preconditioner
+        self._coordinates = SteinCoordinates(self.kernel, None, given, samples, self.spread)
         self._dim = dim
         self._previous = None
         self._moments = StreamMoments(dim)

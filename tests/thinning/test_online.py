@@ -626,7 +626,7 @@ def test_bad_input_is_named(rng):
     x, s = stream(rng, 10)
     with pytest.raises(ValueError, match="samples must be"):
         OnlineKSDThinner().fit(x[0], s[0])
-    with pytest.raises(ValueError, match="scores must have the shape"):
+    with pytest.raises(ValueError, match="scores must be shaped"):
         OnlineKSDThinner().fit(x, s[:5])
     with pytest.raises(ValueError, match="those of earlier calls 3"):
         OnlineKSDThinner().partial_fit(x, s).partial_fit(x[:, :2], s[:, :2])

@@ -203,9 +203,8 @@ class SteinMeasure:
 
     @property
     def weights(self):
-        return (
-            np.full(self.size, 1.0 / max(self.size, 1)) if self._weights is None else self._weights
-        )
+        equal = np.full(self.size, 1.0 / max(self.size, 1))
+        return equal if self._weights is None else self._weights
 
     def oracle(self, target, kernel, i, self_term=True):
         """The `Oracle` for particle ``i``, one of those there or the next."""

@@ -203,9 +203,7 @@ class Stream:
             self.held = (self.held[0].joined(*self.held[1:]),)
             return
         parts, n_held = self.parts, sum(target.n_rows or np.inf for target in self.held)
-        near = all(
-            m and m.error(part.theta) < _CLOSE for m, part in zip(memories, parts, strict=True)
-        )
+        near = all(m and m.error(of.theta) < _CLOSE for m, of in zip(memories, parts, strict=True))
         full = n_held > _MOST_HELD or len(self.held) > _MOST_CHUNKS
         if near or full or not self.held[-1].more_follow or None in memories:
             for part, memory in zip(parts, memories, strict=True):
@@ -235,9 +233,7 @@ class Stream:
         self.log_likelihood = self.log_likelihood + log_likelihood(again.theta)
         if last:
             problem = again.weigh(log_prior(again.theta) + self.log_likelihood)
-            self.problems = (
-                [f"{problem}: make another pass, or raise n_weighted"] if problem else []
-            )
+            self.problems = [f"{problem}: make another pass or raise n_weighted"] if problem else []
             # Half way to the posterior is nearer to it than one particle.
             again.flatten(LEAST_ESS * len(again.theta))
             again.n_resampled = self.parts[0].n_resampled + 1

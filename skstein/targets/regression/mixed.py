@@ -340,9 +340,8 @@ class MixedTarget(SummedTarget):
         lower = np.zeros((n_groups, size, size))
         for i in range(size):
             lower[:, i] = np.broadcast_to(solved[i][:, 0], (size, n_groups)).T
-        triangle = scipy.sparse.bsr_array(
-            (lower, np.arange(n_groups), np.arange(n_groups + 1))
-        ).tocsr()
+        starts = np.arange(n_groups + 1)
+        triangle = scipy.sparse.bsr_array((lower, starts[:-1], starts)).tocsr()
         blocks, first = [], n_own
         for of_effects, of_sds, found in zip(
             self._effects[:-1], self._sds[:-1], information, strict=False
