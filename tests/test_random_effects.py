@@ -2,13 +2,14 @@
 
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 from scipy.stats import entropy, halfnorm, kstest, norm, t
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -26,6 +27,8 @@ from skstein import (
     posterior_of,
     predictive,
 )
+from skstein.linear_model.predictions import _integrated, _located
+from skstein.outcomes import Gamma, NegativeBinomial, Normal, Poisson, StudentT
 from skstein.plotting import PosteriorIntervalDisplay
 from skstein.priors import HalfNormal, HalfStudentT, MultivariateNormal
 from skstein.targets import (
@@ -271,12 +274,54 @@ def test_probabilities_are_integrals_over_new_groups(rng):
     at = posterior["intercept"][:, None] + np.exp(posterior["log_sd[site]"])[:, None] * nodes
     expected = posterior.weights @ expit(at) @ shares / shares.sum()
     assert_allclose(model.predict_proba(rows)[:, 1], expected, rtol=1e-3)
-    assert_allclose(model.log_predictive(rows, [1, 1]), np.log(expected), rtol=1e-2)
+    assert_allclose(model.log_predictive(rows, [1, 1]), np.log(expected), rtol=1e-3)
     total = model.predict_uncertainty(rows).total
     assert_allclose(total, entropy([expected, 1.0 - expected]), rtol=1e-3)
     grades = BayesianOrdinalRegression("pmfvb", **options)
     grades.fit(X, np.digitize(predictor + rng.logistic(size=300), [0.0, 2.0]))
     assert_allclose(*grades.predict_proba(rows), rtol=1e-12)
+
+
+@pytest.mark.parametrize("spread", [0.1, 2.0])
+@pytest.mark.parametrize(
+    "outcome, extra, outcomes",
+    [
+        (Normal(), [-9.0], [-3.0, 0.0, 1.0, 4.0]),
+        (Normal(), [1.0], [-3.0, 0.0, 1.0, 4.0]),
+        (StudentT(df=4), [-4.0], [-0.5, 0.0, 1.0, 2.0]),
+        (Poisson(), [], [0.0, 3.0, 2000.0, 30000.0]),
+        (NegativeBinomial(), [-6.0], [0.0, 3.0, 2000.0, 30000.0]),
+        (Gamma(), [-7.0], [0.3, 0.5, 20.0, 1e3]),
+    ],
+)
+def test_densities_are_integrals_over_new_groups(outcome, extra, outcomes, spread, rng):
+    """However narrow they are beside the groups, against a fine grid of effects."""
+    y, weights = np.array(outcomes), np.array([0.5, 0.3, 0.2])
+    middle = np.log(np.maximum(y, 0.5)) if outcome.predictor == "log mean" else y
+    level = middle[:, None] + spread * rng.normal(size=(len(y), 3))
+    heads = [level, *(np.full(3, value) for value in extra)]
+    spreads = np.full((1, len(y), 3), spread)
+    nodes = np.linspace(-8.0, 8.0, 40_001)
+    on_grid = [heads[0][..., None] + spread * nodes, *(head[0] for head in heads[1:])]
+    values = outcome.log_density(on_grid, y[:, None, None]) + norm.logpdf(nodes)
+    expected = logsumexp(values, axis=(1, 2), b=weights[:, None] * (nodes[1] - nodes[0]))
+    located = partial(_located, outcome, y[:, None])
+    found = outcome.log_predictive(*_integrated(heads, spreads, weights, located), y)
+    assert_allclose(found, expected, atol=0.05)
+
+
+def test_log_predictive_of_new_groups_with_little_noise(rng):
+    """Of normal outcomes the density is that of normals, whose variances add up."""
+    groups = np.repeat(np.arange(60), 5)
+    X = pd.DataFrame({"x": rng.normal(size=300), "site": groups})
+    y = 1.0 + X["x"] + rng.normal(size=60)[groups] + 0.003 * rng.normal(size=300)
+    old, new = X["site"] < 30, X["site"] >= 30
+    model = BayesianLinearRegression(random_effects=["site"], random_state=0).fit(X[old], y[old])
+    posterior = model.posterior_
+    mean = posterior["intercept"] + np.outer(X["x"][new], posterior["x"])
+    std = np.sqrt(np.exp(posterior["log_sigma2"]) + np.exp(2.0 * posterior["log_sd[site]"]))
+    expected = np.log(norm.pdf(y[new].to_numpy()[:, None], mean, std) @ posterior.weights)
+    assert_allclose(model.log_predictive(X[new], y[new]), expected, atol=1e-6)
 
 
 @quiet

@@ -462,25 +462,23 @@ def _backward(x, scores, kernel, order, n_points):
     diagonal = np.empty(n)
     for i in range(n):
         diagonal[i] = _stein_diagonal(scores[i], kernel)
-    row_sums = np.empty(n)
+    sums = np.empty(n)
     trace = math.inf
     while n > n_points:
         # Subtractions lose digits as the sums shrink, at once when an outlier goes. The trace
         # bounds all entries that a sum has ever held.
         if diagonal[:n].sum() < 0.1 * trace:
             trace = diagonal[:n].sum()
-            _sum_rows(
-                x, scores, points, point_scores, order, n, kernel, scratch, diagonal, row_sums
-            )
-        worst = np.argmax(2.0 * row_sums[:n] - diagonal[:n])
+            _sum_rows(x, scores, points, point_scores, order, n, kernel, scratch, diagonal, sums)
+        worst = np.argmax(2.0 * sums[:n] - diagonal[:n])
         j = order[worst]
         n -= 1
         order[worst], order[n] = order[n], j
         for k in range(len(points)):
             points[k, worst], point_scores[k, worst] = points[k, n], point_scores[k, n]
         diagonal[worst] = diagonal[n]
-        row_sums[worst] = row_sums[n]
-        _add_row(x[j], scores[j], points, point_scores, kernel, scratch, -1.0, row_sums[:n])
+        sums[worst] = sums[n]
+        _add_row(x[j], scores[j], points, point_scores, kernel, scratch, -1.0, sums[:n])
 
 
 @compiled

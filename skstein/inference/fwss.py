@@ -19,7 +19,7 @@ from .._input.validation import Interval, StrOptions
 from ..kernels import Kernel, drift_kernel
 from ..posterior import ParticlePosterior
 from ._building_blocks.frank_wolfe import SteinMeasure
-from ._building_blocks.particles import automatic_particles, starting_particles
+from ._building_blocks.particles import automatic_particles, first_particles
 from ._building_blocks.rounds import Rounds, require_finite
 from ._building_blocks.stein_matching import matched_particles
 from .base import SubsamplingEngine
@@ -199,7 +199,7 @@ class FWSS(SubsamplingEngine):
 
     def _starts(self, target, rng, n, init, kept, map):
         """Where the search for each particle begins, shape (n, dim)."""
-        starts = starting_particles(target, rng, n, init)
+        starts = first_particles(target, rng, n, init)
         if self.init == "svgd" and not kept:
             engine = SVGD(n, kernel=self.kernel, batch_size=self.batch_size, **_CACHE)
             return engine.run(target, rng, init=starts, map=map).particles

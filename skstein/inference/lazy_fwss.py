@@ -25,7 +25,7 @@ from scipy.linalg import solve_triangular
 from .._input.validation import Interval
 from ..kernels import Kernel, drift_kernel
 from ._building_blocks.frank_wolfe import SteinMeasure
-from ._building_blocks.particles import automatic_particles, starting_particles
+from ._building_blocks.particles import automatic_particles, first_particles
 from ._building_blocks.rounds import History, Rounds, require_finite
 from .base import ParticleEngine
 from .svgd import SVGD
@@ -107,7 +107,7 @@ class LazyFWSS(ParticleEngine):
         if init is None:
             start = _typical_draws(target, rng, n)
         else:
-            start = starting_particles(target, rng, n, init)
+            start = first_particles(target, rng, n, init)
         store = svgd.run(target, rng, init=start, map=map).particles
         scores = target.score(store)
         require_finite(scores, "the score", 0, History())

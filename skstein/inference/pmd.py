@@ -241,15 +241,13 @@ class PMD(ParticleEngine):
                 f'n_particles to {_PER_COORDINATE * dim}, or use init="laplace"'
             )
         n_seen, history = n + target.n_weightless, rounds.history.arrays()
-        parts, known = (state,), (target.bijection, rng, n_seen, t, power, history, problems)
+        parts, rest = (state,), (target.bijection, rng, n_seen, t, power, history, problems)
         if not supports(target, "log_prior"):
-            return Stream(parts, *known, None).posterior(memory=memory)
+            return Stream(parts, *rest, None).posterior(memory=memory)
         value = log_posterior(state.theta)
         if n_moves:  # which have moved the particles to the posterior
             state.log_q = value
-        stream = Stream(
-            parts, *known, Fingerprint.of(target.log_prior, state.theta), held=(target,)
-        )
+        stream = Stream(parts, *rest, Fingerprint.of(target.log_prior, state.theta), held=(target,))
         state.memory = Memory.nothing(dim)
         values = value - target.log_prior(state.theta)
         stream.remember([state.memory.and_of(state.theta, values, state.weights, stream.score)])

@@ -34,7 +34,7 @@ from ..thinning.balanced import representative_draws
 from ._building_blocks.elbo import approximate_elbo
 from ._building_blocks.langevin import AdjustedLangevin, Diverged, UnadjustedLangevin
 from ._building_blocks.langevin_stopping import StopOnResiduals, StopOnValidation
-from ._building_blocks.particles import draw_rows, in_chunks, starting_particles
+from ._building_blocks.particles import draw_rows, first_particles, in_chunks
 from ._building_blocks.rounds import History, Rounds, with_posteriors
 from ._building_blocks.zero_variance import move_to_moments
 from .base import N_PARTICLES, SubsamplingEngine
@@ -221,7 +221,7 @@ class PMFVB(SubsamplingEngine):
                 return None, score
             return in_chunks(map, target.log_density_and_score, theta, target.n_rows)
 
-        theta = starting_particles(target, rng, self.n_particles, init)
+        theta = first_particles(target, rng, self.n_particles, init)
         factors = self._factors(target)
         n_coupled = self.n_coupled if self.coupling == "subset" else None
         return evaluator, UnadjustedLangevin(

@@ -18,12 +18,7 @@ from .._input.validation import Interval
 from ..kernels import Kernel, drift_kernel
 from ..posterior import ParticlePosterior
 from ._building_blocks.adam import Adam
-from ._building_blocks.particles import (
-    automatic_particles,
-    draw_rows,
-    in_chunks,
-    starting_particles,
-)
+from ._building_blocks.particles import automatic_particles, draw_rows, first_particles, in_chunks
 from ._building_blocks.rounds import Rounds, require_finite
 from ._building_blocks.stein_matching import matched_particles
 from .base import SubsamplingEngine
@@ -93,7 +88,7 @@ class SVGD(SubsamplingEngine):
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         m = automatic_particles(self.n_particles, target.dim, least=200)
-        theta = starting_particles(target, rng, m, init)
+        theta = first_particles(target, rng, m, init)
         theta = matched_particles(target, theta, self.max_iter_matching, map)
         kernel = drift_kernel(self.kernel)
         adam = Adam(self.learning_rate, self.max_iter)

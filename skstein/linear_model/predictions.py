@@ -6,7 +6,7 @@ knows them, so that the methods themselves read X alone.
 
 import re
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, signature
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import shards
-from .._predictions.methods import PredictsOutcomes, normal_nodes
+from .._predictions.methods import PredictsOutcomes, without_overflow
 from .._tools.copies import changed
 from .offset import check_offset
 
@@ -34,7 +34,8 @@ _PREDICTIONS = (
 )
 _LEVELS = ("group", "population")
 SEEN = "seen"  # within the package: the effects of groups that `fit` has seen, of others none
-_N_NODES = 8  # of the quadrature over effects of groups that were not seen,
+_NODES, _SHARES = np.polynomial.hermite_e.hermegauss(8)  # over effects of groups not seen,
+_SHARES = _SHARES / _SHARES.sum()
 _MOST_PREDICTORS = 2  # on each of so many linear predictors at most
 _KEYWORDS = [
     Parameter("offset", Parameter.KEYWORD_ONLY, default=None),
@@ -119,28 +120,55 @@ class LinearPredictions(PredictsOutcomes):
                 heads[0] += self._offset[rows, None]
             yield rows, heads, weights
 
-    def _row_noises(self, X):
+    def _row_noises(self, X, y=None):
         # An effect of a group that was not seen is integrated over: where its exponential counts,
-        # the mean of a draw for each particle may be far off.
+        # or its outcome is known, the mean of a draw for each particle may be far off.
         integrals = self._effects is not None and self._level == _LEVELS[0]
         if not integrals or self._outcome.n_predictors > _MOST_PREDICTORS:
             yield from super()._row_noises(X)
             return
         read, theta = self._read(X), self.posterior_.particles
         for rows, heads, weights in changed(self, _level=SEEN)._row_heads(X):
-            yield rows, *_integrated(heads, self._effects.spreads(read[rows], theta), weights)
+            spreads = self._effects.spreads(read[rows], theta)
+            at = None if y is None else partial(_located, self._outcome, y[rows, None])
+            yield rows, *_integrated(heads, spreads, weights, at)
+
+    def _log_scores(self, X, y):
+        y, log_predictive = self._observed_at(X, y), self._outcome.log_predictive
+        blocks = self._row_noises(X, None if self._outcome.has_classes else y)
+        return without_overflow(log_predictive(heads, w, y[rows]) for rows, heads, w in blocks)
 
     def _common_heads(self, X):
         return self._row_heads(X)
 
 
-def _integrated(heads, spreads, weights):
-    """Heads and weights of nodes of normals with ``spreads`` (k, n, m), about the first k heads."""
-    for k in range(len(spreads)):
+def _integrated(heads, spreads, weights, at=None):
+    """Heads and weights of nodes of normals with ``spreads`` (k, n, m), about the first k heads.
+
+    ``at(heads, spread)`` says where those of the first head are needed, and how far apart.
+    """
+    for k in reversed(range(len(spreads))):
         if spreads[k].any():
-            nodes, weights = normal_nodes(heads[k], spreads[k], weights, _N_NODES)
-            heads, spreads = (
-                [np.repeat(part, _N_NODES, axis=-1) for part in parts] for parts in (heads, spreads)
-            )
-            heads[k] = nodes
+            middle, width = at(heads, spreads[k]) if at is not None and k == 0 else (0.0, 1.0)
+            nodes = middle + width * _NODES
+            weights = weights[..., None] * _SHARES * width * np.exp(0.5 * (_NODES**2 - nodes**2))
+            weights = weights.reshape(*weights.shape[:-2], -1)
+            moved = heads[k][..., None] + spreads[k][..., None] * nodes
+            repeated = partial(np.repeat, repeats=len(_NODES), axis=-1)
+            heads, spreads = list(map(repeated, heads)), list(map(repeated, spreads))
+            heads[k] = moved.reshape(len(moved), -1)
     return heads, weights
+
+
+def _located(outcome, y, heads, spread):
+    """Mode and scale of an effect given the outcome, in units of ``spread`` (n, m)."""
+    # Of locations it is near y, to which no way leads through the tails of a Student t.
+    u = outcome.location_scale * np.clip((y - heads[0]) / np.maximum(spread, 1e-300), -20.0, 20.0)
+    for _ in range(50):  # of Newton's method
+        eta = [heads[0] + spread * u, *heads[1:]]
+        bend = 1.0 + spread**2 * np.maximum(outcome.curvature(eta, y)[0][0], 0.0)
+        step = np.clip((spread * outcome.residual(eta, y)[0] - u) / bend, -1.0, 1.0)
+        u = np.clip(u + step, -20.0, 20.0)
+        if np.abs(step).max() < 1e-3:
+            break
+    return u[..., None], bend[..., None] ** -0.5

@@ -14,7 +14,7 @@ def automatic_particles(n_particles, dim, least=150, cap=500):
     return min(max(least, 2 * dim), cap)
 
 
-def starting_particles(target, rng, m, init):
+def first_particles(target, rng, m, init):
     """``m`` particles: those of ``init``, as far as they go, and draws of the Gaussian start.
 
     Two equal particles never separate under a repulsive kernel, so ``init`` is not repeated:
