@@ -60,8 +60,8 @@ class Engine(BaseEstimator):
     subsampling : {"control-variate", "plain"} or None
         What a minibatch's score is corrected by: `infer` wraps the target in a `ControlVariate`, or
         leaves it to the engine to draw rows; None refuses a ``batch_size``.
-    control_variate : {1, 2}
-        Its order.
+    control_variate : {1, 2} or None
+        Its order; None for the second where the target has a Hessian of rows.
     lost_beside_walls : bool
         Whether minibatches take it far from the posterior where coordinates are one-sided.
     surrogate : int, "auto" or None
@@ -98,7 +98,7 @@ class Engine(BaseEstimator):
     runs_chains: bool = False
     batch_size: int | str | None = None
     subsampling: Any = "control-variate"
-    control_variate: int = 1
+    control_variate: int | None = None
     lost_beside_walls: bool = False
     surrogate: int | str | None = None
     early_stopping: bool = False

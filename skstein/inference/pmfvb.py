@@ -108,9 +108,9 @@ class PMFVB(SubsamplingEngine):
         Rows that stand for all of very many, with the rest to the second order about the mode; as
         many as the error asks for, for "auto". The exact density corrects the particles
         (:doc:`/large_data`).
-    control_variate : {1, 2}, default=1
+    control_variate : {1, 2}, default=None
         Order of the control variate: whether it removes the minibatch's error of the score at the
-        mode alone, or of the Hessian there too.
+        mode alone, or of the Hessian there too; None is 2 where there is a Hessian of some rows.
     whiten, one_sided : bool, default=True
         Work in whitened coordinates, with one-sided coordinates straightened.
 
@@ -150,7 +150,7 @@ class PMFVB(SubsamplingEngine):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "n_points": [None, Interval(Integral, 2, None, closed="left")],
-        "control_variate": [Interval(Integral, 1, 2, closed="both")],
+        "control_variate": [None, Interval(Integral, 1, 2, closed="both")],
     }
 
     n_particles: int = 200
@@ -169,7 +169,7 @@ class PMFVB(SubsamplingEngine):
     validation_fraction: float = 0.1
     n_iter_no_change: int = 20
     n_points: int | None = 1000
-    control_variate: int = 1
+    control_variate: int | None = None
 
     curved = True
 

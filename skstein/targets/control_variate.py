@@ -35,8 +35,8 @@ class ControlVariate(Wrapper):
         A point near the mode.
     batch_size : int
         Rows drawn for each score.
-    order : {1, 2}, default=1
-        2 needs a target with ``hessian(theta, rows)``.
+    order : {1, 2}, default=None
+        2 needs a target with ``hessian(theta, rows)``; None is 2 where there is one.
 
     Raises
     ------
@@ -46,19 +46,17 @@ class ControlVariate(Wrapper):
 
     stochastic = True
 
-    def __init__(self, target, center, batch_size, order=1):
+    def __init__(self, target, center, batch_size, order=None):
         super().__init__(target)
         self.center, self.batch_size = center, min(int(batch_size), target.n_rows)
         self._full_score = target.score(center[None])
-        self._full_hessian = None
-        if order == 2:
-            known = supports(target, "hessian")
-            if not known or "rows" not in signature(target.hessian).parameters:
-                raise ValueError(
-                    "a control variate of order 2 needs a target with hessian(theta, rows); use "
-                    "order 1."
-                )
-            self._full_hessian = target.hessian(center)
+        known = supports(target, "hessian") and "rows" in signature(target.hessian).parameters
+        if order == 2 and not known:
+            raise ValueError(
+                "a control variate of order 2 needs a target with hessian(theta, rows); use order "
+                "1."
+            )
+        self._full_hessian = None if order == 1 or not known else target.hessian(center)
         self.hessian = getattr(target, "hessian", None)
         self.sample_prior = getattr(target, "sample_prior", None)
 

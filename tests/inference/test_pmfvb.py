@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from densities import gaussian, standard_normal
 from skstein import LogDensity, infer
 from skstein._tools.random import as_generator
-from skstein.inference import PMFVB
+from skstein.inference import PMFVB, SVGD
 from skstein.inference._building_blocks.elbo import _normal_entropy
 from skstein.inference._building_blocks.langevin import AdjustedLangevin, UnadjustedLangevin
 from skstein.inference._building_blocks.snapshots import Snapshots
@@ -431,3 +431,14 @@ def test_minibatches_agree_with_all_rows(rng, seed):
         error = (cheap.mean() - full.mean()) / full.std()
         assert np.abs(error).max() < 5 * np.sqrt(2 / 2000)
         assert np.abs(cheap.std() / full.std() - 1).max() < 5 * np.sqrt(2 / 2000)
+
+
+@pytest.mark.parametrize("engine", [PMFVB, SVGD])
+def test_minibatches_know_rare_categories(engine, rng, seed):
+    """Most hold none of its thirty rows, as a Hessian at the mode knows."""
+    X = np.column_stack([rng.normal(size=(20_000, 2)), np.arange(20_000) < 30])
+    y = (X @ [1.0, -0.5, 0.8] + rng.logistic(size=20_000) > 0.5).astype(int)
+    target = LogisticTarget(X, y)
+    full = infer(target, "mcmc", random_state=seed)
+    cheap = infer(target, engine(batch_size=1000), random_state=seed)
+    assert_allclose(cheap.std()[3] / full.std()[3], 1.0, atol=0.08)
