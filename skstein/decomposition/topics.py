@@ -112,7 +112,7 @@ class TopicParticles:
         last = TopicPosterior(self.topics, self.weights)
         before, after = _normalised(halves).mean(axis=1)
         moved = (after - before) / (last.std() + np.finfo(float).tiny)
-        drift = np.average(moved**2, weights=last.mean()) ** 0.5
+        drift = np.average(moved**2, axis=1, weights=last.mean()) ** 0.5
         pooled = np.concatenate(snapshots)
         match_topics(pooled)
         self.topics = pooled[-len(self.topics) :]
@@ -150,9 +150,9 @@ class TopicPosterior:
         Pseudo-counts: given all topics of words, topic k is Dirichlet with ``particles[i, k]``.
     weights : ndarray of shape (m,)
         Non-negative, summing to 1.
-    settled : bool, default=True
-        Whether topics have stopped to move in the final sweeps. If they have not, or there were
-        none (`partial_fit`, or ``n_sweeps=0``), intervals are wrong, and their methods warn.
+    settled : bool or array-like of shape (n_topics,), default=True
+        Whether a topic has stopped to move in the final sweeps. If one has not, or there were none
+        (`partial_fit`, or ``n_sweeps=0``), intervals are wrong, and their methods warn.
 
     Examples
     --------
@@ -166,7 +166,8 @@ class TopicPosterior:
     """
 
     def __init__(self, particles, weights, settled=True):
-        self.particles, self.weights, self.settled = particles, weights, settled
+        self.particles, self.weights = particles, weights
+        self.settled = np.full(particles.shape[1], settled)
 
     def __repr__(self):
         return "TopicPosterior({} particles, {} topics, {} words)".format(*self.particles.shape)
@@ -243,11 +244,12 @@ class TopicPosterior:
         return _dirichlet(self.particles[chosen], rng)
 
     def _warn_of_spread(self):
-        if not self.settled:
+        if not self.settled.all():
             warn(
-                "topics have not settled in the final sweeps of fit, or there were none: their "
-                "standard deviations, quantiles and draws are off, and 90 % intervals may hold "
-                "less than half of the truth. Use fit with a larger n_sweeps.",
+                f"topics {np.flatnonzero(~self.settled).tolist()} have not settled in the final "
+                "sweeps of fit, or there were none: their standard deviations, quantiles and draws "
+                "are off, and 90 % intervals may hold less than half of the truth. Use fit with a "
+                "larger n_sweeps.",
                 UserWarning,
             )
 
