@@ -108,8 +108,8 @@ for panel, topic in zip(panels.flat, settled, strict=False):
     panel.hlines(range(8), low, high, color="#D55E00", lw=5, alpha=0.35)
     panel.plot(middle, range(8), "o", color="#D55E00", ms=4)
     panel.set_yticks(range(8), words[top])
-    panel.set_xlim(0, None)
 figure.suptitle("Topics that settled: median and 90 % interval", x=0.01, ha="left", fontsize=11)
+panels[0, 0].set_xlim(0, None)
 for panel in panels[1]:
     panel.set_xlabel("probability in the topic")
 plt.show()
