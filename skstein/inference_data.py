@@ -92,9 +92,7 @@ def to_arviz(
         posterior = posterior._with(chains=None)
     groups, layout, chosen = posterior._arviz_groups(n_draws)
     for name in {"y", "row"}.intersection(groups["posterior"]):
-        raise ValueError(
-            f"a coordinate is called {name!r}, as the outcome is here: rename the column."
-        )
+        raise ValueError(f"a coordinate is called {name!r}, as the outcome is: rename the column.")
     theta, n_chains = None, 1
     if chosen is None:
         theta, n_chains = posterior.chains.reshape(-1, len(posterior.names)), len(posterior.chains)

@@ -131,9 +131,7 @@ def predictive(estimator, X, *, offset=None, effects=None):
         if value is None:
             continue
         if not hasattr(direct.estimator, f"_with_{name}"):
-            raise TypeError(
-                f"{name} is for linear models; {type(direct.estimator).__name__} is not one."
-            )
+            raise TypeError(f"{name} is for linear models, not {type(direct.estimator).__name__}.")
         direct.estimator = getattr(direct.estimator, f"_with_{name}")(direct.X, value)
     return found
 

@@ -59,7 +59,7 @@ class Observed(Protocol):
         """The constant about which the linear predictor is expected."""
 
     def curvature(self, eta: Any, y: Array, /) -> Array:
-        """Negative second derivatives by pairs of heads at one point, (n_heads, n_heads, n)."""
+        """Negative second derivatives by pairs of heads, (n_heads, n_heads, *common shape)."""
 
     def terms(
         self, eta: Any, y: Array, weights: Array | None, value: bool, score: bool, /

@@ -369,7 +369,7 @@ def test_a_singular_hessian_is_not_straightened(rng):
 def control_variate(rng):
     target = logistic(rng, n=2000, sample_weight=rng.uniform(0.5, 1.5, size=2000))
     laplace = laplace_approximation(target)
-    return target, laplace, ControlVariate(target, laplace.mode, batch_size=100)
+    return target, laplace, ControlVariate(target, laplace.mode, 100, order=1)
 
 
 def test_a_control_variate_is_exact_at_its_centre(control_variate, rng):

@@ -110,7 +110,7 @@ def rows(by_hmc):
         _, mean, sd, size = importance(target, laplace.mode, covariance, 4000)
         print(f"  importance weights: effective sample size {size:.0f} of 4000")
     cases = {
-        "first order, 1000 rows": PMFVB(batch_size=1000),
+        "first order, 1000 rows": PMFVB(batch_size=1000, control_variate=1),
         "second order, 1000 rows": PMFVB(batch_size=1000, control_variate=2),
         "second order, 200 rows": PMFVB(batch_size=200, control_variate=2),
         "all rows, 50 particles": PMFVB(50, n_snapshots=20),

@@ -5,9 +5,9 @@ importing numba takes as long as importing all the rest.
 """
 
 from importlib import import_module
-from pathlib import Path
+from pkgutil import iter_modules
 
-_MODULES = {path.stem for path in Path(__file__).parent.glob("*.py")}
+_MODULES = {module.name for module in iter_modules(__path__)}
 
 
 def __getattr__(name):

@@ -7,7 +7,7 @@ integrated out: a word is drawn to topic k with probability proportional to
     phi[v, k] (alpha + n_k),        n_k: mass of the document's other words in topic k.
 
 A count of c is c words; one that is not whole, or above `MOST_COPIES`, is a few words of equal
-mass instead, so that any weight is accepted and a huge one costs no more than a large one. A
+mass instead, so that any weight is accepted. Each copy costs a draw, and four bytes. A
 document's random numbers come from its own seed: it does not matter which thread draws them.
 """
 

@@ -17,7 +17,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from .. import _jit
 from .._input.validation import Interval, StrOptions, validate_data, validated
 from .._tools.parallel import make_map
 from .._tools.random import as_generator
@@ -233,10 +232,8 @@ class LatentDirichletAllocation(
         -----
         ConvergenceWarning
             If mirror descent and sweeps reached less than a power of 0.95 of the likelihood, so
-            that pseudo-counts are too small.
-        UserWarning
-            If a word comes more than 10,000 times in a document. If sweeps were too few for
-            intervals, the methods of ``posterior_`` that give them say so.
+            that pseudo-counts are too small. If sweeps were too few for intervals, the methods of
+            ``posterior_`` that give them warn.
         """
         X, dtype = self._checked(X, "fit", reset=True)
         n = X.shape[0]
@@ -270,12 +267,6 @@ class LatentDirichletAllocation(
             warn(
                 f"less than a power of {LEAST_POWER:g} of the likelihood was reached, so that "
                 "pseudo-counts are too small: raise max_iter or n_sweeps."
-            )
-        if X.data.max(initial=0.0) > _jit.lda.MOST_COPIES:
-            warn(
-                f"a word comes more than {_jit.lda.MOST_COPIES} times in a document, and moves "
-                "between topics in parts of several words: topics vary more than their posterior.",
-                UserWarning,
             )
         self._finish(particles, posterior, dtype)
         self.bound_ = self._perplexity(X, particles)

@@ -116,7 +116,9 @@ class TopicParticles:
         pooled = np.concatenate(snapshots)
         match_topics(pooled)
         self.topics = pooled[-len(self.topics) :]
-        return TopicPosterior(pooled, np.full(len(pooled), 1.0 / len(pooled)), drift < _MOST_DRIFT)
+        alone = X.max() <= _jit.lda.MOST_COPIES
+        settled = (drift < _MOST_DRIFT) & (n_sweeps >= 4) & alone
+        return TopicPosterior(pooled, np.full(len(pooled), 1.0 / len(pooled)), settled)
 
     def _weigh_equally(self):
         m = len(self.topics)
@@ -151,8 +153,9 @@ class TopicPosterior:
     weights : ndarray of shape (m,)
         Non-negative, summing to 1.
     settled : bool or array-like of shape (n_topics,), default=True
-        Whether a topic has stopped to move in the final sweeps. If one has not, or there were none
-        (`partial_fit`, or ``n_sweeps=0``), intervals are wrong, and their methods warn.
+        Whether a topic has stopped to move in the final sweeps. If one has not, there were fewer
+        than four (as in `partial_fit`), or a word comes more than 10,000 times in a document and
+        moves in parts of several words, intervals are wrong, and their methods warn.
 
     Examples
     --------
@@ -238,18 +241,18 @@ class TopicPosterior:
         ValueError
             If ``n_samples`` is not a positive integer.
         """
-        rng = as_generator(random_state)
+        rng, n = as_generator(random_state), check_count(n_samples, "n_samples")
         self._warn_of_spread()
-        chosen = rng.choice(len(self), size=check_count(n_samples, "n_samples"), p=self.weights)
+        chosen = rng.choice(len(self), size=n, p=self.weights)
         return _dirichlet(self.particles[chosen], rng)
 
     def _warn_of_spread(self):
         if not self.settled.all():
             warn(
                 f"topics {np.flatnonzero(~self.settled).tolist()} have not settled in the final "
-                "sweeps of fit, or there were none: their standard deviations, quantiles and draws "
-                "are off, and 90 % intervals may hold less than half of the truth. Use fit with a "
-                "larger n_sweeps.",
+                "sweeps of fit, or there were none (or a word comes more than 10,000 times in a "
+                "document): their standard deviations, quantiles and draws are off, and 90 % "
+                "intervals may hold less than half of the truth. Use fit with a larger n_sweeps.",
                 UserWarning,
             )
 

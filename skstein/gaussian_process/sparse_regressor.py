@@ -426,9 +426,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                 visited += size
                 step = size / visited if self.step_size is None else self.step_size(t)
                 if not 0.0 < step <= 1.0:
-                    raise ValueError(
-                        f"step_size({t}) gave {step!r}; a step size is a number in (0, 1]."
-                    )
+                    raise ValueError(f"step_size({t}) gave {step!r}, not a number in (0, 1].")
                 of_rows = {"X": X[rows], "y": y[rows], "alpha": alpha[rows], "scale": n / size}
                 options = {"split": split, "approximation": self.approximation, "step": step}
                 stepped = partial(InducingPosterior.stepped, **of_rows, **options)

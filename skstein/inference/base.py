@@ -61,7 +61,7 @@ class Engine(BaseEstimator):
         What a minibatch's score is corrected by: `infer` wraps the target in a `ControlVariate`, or
         leaves it to the engine to draw rows; None refuses a ``batch_size``.
     control_variate : {1, 2} or None
-        Its order; None for the second where the target has a Hessian of rows.
+        Its order; None for the second where the target has a Hessian of rows and few coordinates.
     lost_beside_walls : bool
         Whether minibatches take it far from the posterior where coordinates are one-sided.
     surrogate : int, "auto" or None

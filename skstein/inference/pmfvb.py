@@ -110,7 +110,8 @@ class PMFVB(SubsamplingEngine):
         (:doc:`/large_data`).
     control_variate : {1, 2}, default=None
         Order of the control variate: whether it removes the minibatch's error of the score at the
-        mode alone, or of the Hessian there too; None is 2 where there is a Hessian of some rows.
+        mode alone, or of the Hessian there too; None is 2 where there is a Hessian of some rows,
+        in up to 2000 coordinates.
     whiten, one_sided : bool, default=True
         Work in whitened coordinates, with one-sided coordinates straightened.
 

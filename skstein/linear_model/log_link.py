@@ -65,7 +65,7 @@ class CountRegressor(LogLinkRegressor):
         counts = np.atleast_1d(np.asarray(counts, dtype=float))
         if counts.ndim > 1 or not np.all((counts >= 0.0) & (counts == np.floor(counts))):
             raise ValueError("counts must be whole numbers from 0 on, in one dimension.")
-        if self._effects is None:
+        if not self._integrates():
             return self._over_rows(X, lambda heads, w: self._outcome.pmf(heads, w, counts))
-        rows = np.ones(self._read(X).shape[0])
-        return np.exp([self._log_scores(X, count * rows) for count in counts]).T
+        table = np.broadcast_to(counts, (self._read(X).shape[0], len(counts)))
+        return np.exp(self._log_densities(X, table))

@@ -6,15 +6,16 @@ knows them, so that the methods themselves read X alone.
 
 import re
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from .. import shards
-from .._predictions.methods import PredictsOutcomes, without_overflow
+from .._predictions.methods import PredictsOutcomes, normal_nodes, without_overflow
 from .._tools.copies import changed
 from .offset import check_offset
 
@@ -34,8 +35,7 @@ _PREDICTIONS = (
 )
 _LEVELS = ("group", "population")
 SEEN = "seen"  # within the package: the effects of groups that `fit` has seen, of others none
-_NODES, _SHARES = np.polynomial.hermite_e.hermegauss(8)  # over effects of groups not seen,
-_SHARES = _SHARES / _SHARES.sum()
+_N_NODES = 8  # of the quadrature over effects of groups that were not seen,
 _MOST_PREDICTORS = 2  # on each of so many linear predictors at most
 _KEYWORDS = [
     Parameter("offset", Parameter.KEYWORD_ONLY, default=None),
@@ -120,55 +120,90 @@ class LinearPredictions(PredictsOutcomes):
                 heads[0] += self._offset[rows, None]
             yield rows, heads, weights
 
-    def _row_noises(self, X, y=None):
-        # An effect of a group that was not seen is integrated over: where its exponential counts,
-        # or its outcome is known, the mean of a draw for each particle may be far off.
-        integrals = self._effects is not None and self._level == _LEVELS[0]
-        if not integrals or self._outcome.n_predictors > _MOST_PREDICTORS:
-            yield from super()._row_noises(X)
-            return
+    def _integrates(self):
+        """Whether there are effects of groups that were not seen, and few enough to integrate."""
+        effects = self._effects is not None and self._level == _LEVELS[0]
+        return effects and self._outcome.n_predictors <= _MOST_PREDICTORS
+
+    def _row_spreads(self, X):
+        """As `_row_heads` with effects of groups that were seen; also the spreads of the others."""
         read, theta = self._read(X), self.posterior_.particles
         for rows, heads, weights in changed(self, _level=SEEN)._row_heads(X):
-            spreads = self._effects.spreads(read[rows], theta)
-            at = None if y is None else partial(_located, self._outcome, y[rows, None])
-            yield rows, *_integrated(heads, spreads, weights, at)
+            yield rows, heads, weights, self._effects.spreads(read[rows], theta)
+
+    def _row_noises(self, X):
+        # Where the exponential of an effect counts, the mean of a draw for each particle may be far
+        # off.
+        if not self._integrates():
+            yield from super()._row_noises(X)
+            return
+        for rows, heads, weights, spreads in self._row_spreads(X):
+            yield rows, *_integrated(heads, spreads, weights)
 
     def _log_scores(self, X, y):
-        y, log_predictive = self._observed_at(X, y), self._outcome.log_predictive
-        blocks = self._row_noises(X, None if self._outcome.has_classes else y)
-        return without_overflow(log_predictive(heads, w, y[rows]) for rows, heads, w in blocks)
+        if not self._integrates() or self._outcome.has_classes:
+            return super()._log_scores(X, y)
+        return self._log_densities(X, self._observed_at(X, y)[:, None])[:, 0]
+
+    def _log_densities(self, X, y):
+        """Log densities (n, k) of outcomes (n, k), with integrals over effects of new groups."""
+        return without_overflow(self._block_densities(y, *block) for block in self._row_spreads(X))
+
+    def _block_densities(self, y, rows, heads, weights, spreads):
+        y, log_predictive = y[rows], self._outcome.log_predictive
+        found = np.stack([log_predictive(heads, weights, column) for column in y.T], axis=1)
+        new = spreads.any(axis=(0, 2))
+        if new.any():
+            heads = [head[new] if head.ndim > 1 else head for head in heads]
+            spreads, own = spreads[:, new], weights
+            if len(spreads) > 1:
+                heads, own = _integrated(heads, spreads * [[[0.0]], [[1.0]]], weights)
+            spread = np.repeat(spreads[0], len(own) // len(weights), axis=1)
+            arguments = self._outcome, heads, spread, own
+            found[new] = np.transpose([_log_integral(*arguments, at) for at in y[new].T])
+        return found
 
     def _common_heads(self, X):
         return self._row_heads(X)
 
 
-def _integrated(heads, spreads, weights, at=None):
-    """Heads and weights of nodes of normals with ``spreads`` (k, n, m), about the first k heads.
-
-    ``at(heads, spread)`` says where those of the first head are needed, and how far apart.
-    """
-    for k in reversed(range(len(spreads))):
+def _integrated(heads, spreads, weights):
+    """Heads and weights of nodes of normals with ``spreads`` (k, n, m), about the first k heads."""
+    for k in range(len(spreads)):
         if spreads[k].any():
-            middle, width = at(heads, spreads[k]) if at is not None and k == 0 else (0.0, 1.0)
-            nodes = middle + width * _NODES
-            weights = weights[..., None] * _SHARES * width * np.exp(0.5 * (_NODES**2 - nodes**2))
-            weights = weights.reshape(*weights.shape[:-2], -1)
-            moved = heads[k][..., None] + spreads[k][..., None] * nodes
-            repeated = partial(np.repeat, repeats=len(_NODES), axis=-1)
-            heads, spreads = list(map(repeated, heads)), list(map(repeated, spreads))
-            heads[k] = moved.reshape(len(moved), -1)
+            nodes, weights = normal_nodes(heads[k], spreads[k], weights, _N_NODES)
+            heads, spreads = (
+                [np.repeat(part, _N_NODES, axis=-1) for part in parts] for parts in (heads, spreads)
+            )
+            heads[k] = nodes
     return heads, weights
 
 
-def _located(outcome, y, heads, spread):
-    """Mode and scale of an effect given the outcome, in units of ``spread`` (n, m)."""
-    # Of locations it is near y, to which no way leads through the tails of a Student t.
-    u = outcome.location_scale * np.clip((y - heads[0]) / np.maximum(spread, 1e-300), -20.0, 20.0)
-    for _ in range(50):  # of Newton's method
+def _log_integral(outcome, heads, spread, weights, y):
+    """Log density of each outcome (n,) where its location has normal errors of ``spread`` (n, m).
+
+    It may be narrow beside them, or far out. So the nodes for a particle are about the mode of the
+    error given the outcome; of a Student t there may be two, of which the larger one counts.
+    """
+
+    def at(u):
+        return outcome.log_density([heads[0] + spread * u, *heads[1:]], y) - 0.5 * u**2
+
+    y = y[:, None]
+    u = np.stack([0.0 * spread, (y - heads[0]) / np.maximum(spread, 1e-300)])
+    u = u[: 1 + outcome.location_scale]
+    low, high = np.full(u.shape, -np.inf), np.full(u.shape, np.inf)
+    for _ in range(100):  # of Newton's method between bounds
         eta = [heads[0] + spread * u, *heads[1:]]
-        bend = 1.0 + spread**2 * np.maximum(outcome.curvature(eta, y)[0][0], 0.0)
-        step = np.clip((spread * outcome.residual(eta, y)[0] - u) / bend, -1.0, 1.0)
-        u = np.clip(u + step, -20.0, 20.0)
-        if np.abs(step).max() < 1e-3:
+        width = (1.0 + spread**2 * np.maximum(outcome.curvature(eta, y)[0][0], 0.0)) ** -0.5
+        step = (spread * outcome.residual(eta, y)[0] - u) * width**2
+        step[np.abs(step) < 0.01 * width] = 0.0  # whatever the other rows need
+        if not step.any():
             break
-    return u[..., None], bend[..., None] ** -0.5
+        low, high = np.where(step > 0.0, u, low), np.where(step > 0.0, high, u)
+        moved = u + np.clip(step, -1.0 - np.abs(u), 1.0 + np.abs(u))
+        u = np.where((moved >= low) & (moved <= high), moved, 0.5 * (low + high))
+    node, share = np.polynomial.hermite_e.hermegauss(_N_NODES)
+    node, share = (part[:, None, None, None] for part in (node, share / share.sum()))
+    value = np.logaddexp.reduce(at(u + width * node) + 0.5 * node**2 + np.log(share * width))
+    return logsumexp(value.max(axis=0), axis=1, b=weights)

@@ -145,9 +145,7 @@ def _coded(y_true, y_prob, labels):
 def _two_predictions(y_prob, reference):
     """Probabilities of all classes by both, of the same shape (n, K)."""
     if np.ndim(y_prob) not in (1, 2) or not len(y_prob):
-        raise ValueError(
-            f"y_prob must be (n,) or (n, K) with n >= 1, got the shape {np.shape(y_prob)}."
-        )
+        raise ValueError(f"y_prob must be (n,) or (n, K) with n >= 1, got {np.shape(y_prob)}.")
     first = _probabilities(y_prob, "y_prob", len(y_prob))
     second = _probabilities(reference, "reference", len(first))
     if first.shape != second.shape:

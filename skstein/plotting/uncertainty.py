@@ -122,9 +122,7 @@ class UncertaintyDisplay:
         return self
 
     def _scatter(self):
-        self.ax_.scatter(
-            self.aleatoric, self.epistemic, s=14, color=COLORS[0], alpha=0.6, linewidths=0
-        )
+        self.ax_.scatter(self.aleatoric, self.epistemic, s=14, color=COLORS[0], alpha=0.6, lw=0)
         if self.wrong is not None:
             self.ax_.scatter(
                 self.aleatoric[self.wrong],

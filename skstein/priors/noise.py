@@ -8,7 +8,7 @@ from .deviations import LogInverseGamma
 
 
 class LogGamma:
-    """Prior of noise: logarithm of a gamma variable: minus that of an inverse gamma one.
+    """Prior of noise, logarithm of a gamma variable: minus that of an inverse gamma one.
 
     Parameters
     ----------

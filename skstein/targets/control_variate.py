@@ -5,6 +5,7 @@ from inspect import signature
 import numpy as np
 
 from .base import supports
+from .laplace_at_mode import DIAGONAL_ABOVE
 from .wrapper import Wrapper
 
 
@@ -36,7 +37,8 @@ class ControlVariate(Wrapper):
     batch_size : int
         Rows drawn for each score.
     order : {1, 2}, default=None
-        2 needs a target with ``hessian(theta, rows)``; None is 2 where there is one.
+        2 needs a target with ``hessian(theta, rows)``; None is 2 where there is one, of at most
+        2000 coordinates.
 
     Raises
     ------
@@ -51,12 +53,13 @@ class ControlVariate(Wrapper):
         self.center, self.batch_size = center, min(int(batch_size), target.n_rows)
         self._full_score = target.score(center[None])
         known = supports(target, "hessian") and "rows" in signature(target.hessian).parameters
+        order = order or (2 if known and target.dim <= DIAGONAL_ABOVE else 1)
         if order == 2 and not known:
             raise ValueError(
                 "a control variate of order 2 needs a target with hessian(theta, rows); use order "
                 "1."
             )
-        self._full_hessian = None if order == 1 or not known else target.hessian(center)
+        self._full_hessian = target.hessian(center) if order == 2 else None
         self.hessian = getattr(target, "hessian", None)
         self.sample_prior = getattr(target, "sample_prior", None)
 

@@ -108,9 +108,7 @@ def as_chains(name, values):
             f"{type(values).__name__}."
         ) from None
     if array.ndim not in (2, 3) or not array.shape[-1]:
-        raise ValueError(
-            f"{name} must be (draws, d) or (chains, draws, d), got the shape {array.shape}."
-        )
+        raise ValueError(f"{name} must be (draws, d) or (chains, draws, d), got {array.shape}.")
     return array if array.ndim == 3 else array[None]
 
 

@@ -435,10 +435,10 @@ def test_minibatches_agree_with_all_rows(rng, seed):
 
 @pytest.mark.parametrize("engine", [PMFVB, SVGD])
 def test_minibatches_know_rare_categories(engine, rng, seed):
-    """Most hold none of its thirty rows, as a Hessian at the mode knows."""
-    X = np.column_stack([rng.normal(size=(20_000, 2)), np.arange(20_000) < 30])
+    """Most hold none of its fifteen rows, as a Hessian at the mode knows."""
+    X = np.column_stack([rng.normal(size=(20_000, 2)), np.arange(20_000) < 15])
     y = (X @ [1.0, -0.5, 0.8] + rng.logistic(size=20_000) > 0.5).astype(int)
     target = LogisticTarget(X, y)
     full = infer(target, "mcmc", random_state=seed)
     cheap = infer(target, engine(batch_size=1000), random_state=seed)
-    assert_allclose(cheap.std()[3] / full.std()[3], 1.0, atol=0.08)
+    assert_allclose(cheap.std()[3] / full.std()[3], 1.0, atol=0.06)

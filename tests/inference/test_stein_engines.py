@@ -288,7 +288,7 @@ def test_minibatches_are_exact_where_a_search_starts(gold, rng):
     reference = gold("breast_cancer_logistic")
     full = LogisticTarget(reference["X_std"], reference["y"])
     dim, mode = full.dim, np.zeros(full.dim)
-    noisy = Transformed(ControlVariate(full, mode, 20), None)
+    noisy = Transformed(ControlVariate(full, mode, 20, order=1), None)
     points, scores = rng.normal(size=(2, 6, dim))
     here = 0.5 * rng.normal(size=(1, dim))
     arguments = (RBF() + Linear()).fixed(points), points, scores, np.full(6, 1.0 / 6.0), 5

@@ -12,7 +12,6 @@ sampling", as corrected in the documentation.
 """
 
 import math
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -153,9 +152,7 @@ class Oracle:
         blocks = [slice(own[0], own[-1] + 1) for own in places]
         points = [np.ascontiguousarray(all_points[:, block]) for block in blocks]
         scores = [np.ascontiguousarray(all_scores[:, block]) for block in blocks]
-        ascents: Sequence = [
-            OracleAscent(learning_rate, n_steps, target.stochastic) for _ in blocks
-        ]
+        ascents = tuple(OracleAscent(learning_rate, n_steps, target.stochastic) for _ in blocks)
         rngs = rng.spawn(n_blocks)
         while not all(ascent.done for ascent in ascents):
             moved = map(advance, blocks, points, scores, ascents, rngs)

@@ -177,9 +177,7 @@ def bayes_step(state, log_likelihood, rng, values=None):
     ``values`` are those of the likelihood at the particles, where they are known.
     """
     values = log_likelihood(state.theta) if values is None else values
-    return _carry(
-        state, _finite(values), lambda left: left * _finite(log_likelihood(state.theta)), rng
-    )
+    return _carry(state, _finite(values), lambda x: x * _finite(log_likelihood(state.theta)), rng)
 
 
 def _carry(state, change, log_change, rng):

@@ -173,9 +173,7 @@ class Trained(Engine):
     def run(self, target, rng, *, init=None, map=map, callback=None):
         stages = _Stages(callback, self.n_rounds(target))
         useful = partial(without_failures, target, weighted=self.subspace is not None)
-        called = stages.callback(
-            "training", 0, lambda posterior: useful(posterior)[0], self.then is None
-        )
+        called = stages.callback("training", 0, lambda found: useful(found)[0], self.then is None)
         posterior = start = self._training.run(target, rng, init=init, map=map, callback=called)
         scale, leaves = None, False
         if self.then is not None and not stages.stopped:
@@ -250,15 +248,13 @@ class _Stages:
     def callback(self, stage, n_before, finish, last):
         """That of a stage, after so many iterations; ``finish`` makes its posteriors whole."""
 
-        def called(iteration, total, make_posterior, info):
+        def called(iteration, total, make, info):
             self._done += 1
             if self._callback is not None:
                 total = max(self._done + 1, total) if self._total is None else self._total
                 own = {"n_iter": n_before + iteration, "stage": stage}
                 info = {**info, **own, "last_stage": last}
-                self.stopped = self._callback(
-                    self._done, total, lambda: finish(make_posterior()), info
-                )
+                self.stopped = self._callback(self._done, total, lambda: finish(make()), info)
             return self.stopped
 
         return called

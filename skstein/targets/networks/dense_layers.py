@@ -27,9 +27,8 @@ def bounded_log_scale(output, log_size):
         Its derivative.
     """
     off = output - log_size
-    end = np.where(off > 0.0, _jit.dense_layers.LOG_MOST, _jit.dense_layers.LOG_LEAST).astype(
-        off.dtype
-    )
+    ends = _jit.dense_layers
+    end = np.where(off > 0.0, ends.LOG_MOST, ends.LOG_LEAST).astype(off.dtype)
     bent = np.tanh(off / end)
     return log_size + end * bent, 1.0 - bent**2
 
