@@ -59,7 +59,7 @@ class Observed(Protocol):
         """The constant about which the linear predictor is expected."""
 
     def curvature(self, eta: Any, y: Array, /) -> Array:
-        """Negative second derivatives by pairs of heads, (n_heads, n_heads, *common shape)."""
+        """Negative second derivatives by pairs of heads, in front of the common shape."""
 
     def terms(
         self, eta: Any, y: Array, weights: Array | None, value: bool, score: bool, /

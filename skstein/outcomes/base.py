@@ -126,7 +126,7 @@ class Outcome:
         raise NotImplementedError(f"{type(self).__name__} does not define residual().")
 
     def curvature(self, eta, y):
-        """Negative second derivatives by pairs of heads, (n_heads, n_heads, *common shape)."""
+        """Negative second derivatives by pairs of heads, in front of the common shape."""
         raise NotImplementedError(f"{type(self).__name__} does not define curvature().")
 
     def terms(self, eta, y, weights, value, score):
