@@ -305,7 +305,10 @@ def test_densities_are_integrals_over_new_groups(outcome, extra, outcomes, sprea
     values = outcome.log_density(on_grid, y[:, None, None]) + norm.logpdf(nodes)
     expected = logsumexp(values, axis=(1, 2), b=weights[:, None] * (nodes[1] - nodes[0]))
     found = _log_integral(outcome, heads, np.full((len(y), 3), spread), weights, y)
-    assert_allclose(found, expected, atol=1.0 if isinstance(outcome, StudentT) else 0.02)
+    limit = 0.02
+    if isinstance(outcome, StudentT):  # of whose outliers nodes about one mode may fall on the other
+        limit = 2.0 if far else 0.15
+    assert_allclose(found, expected, atol=limit)
 
 
 def test_log_predictive_of_new_groups_with_little_noise(rng):
