@@ -306,7 +306,7 @@ def test_densities_are_integrals_over_new_groups(outcome, extra, outcomes, sprea
     expected = logsumexp(values, axis=(1, 2), b=weights[:, None] * (nodes[1] - nodes[0]))
     found = _log_integral(outcome, heads, np.full((len(y), 3), spread), weights, y)
     limit = 0.02
-    if isinstance(outcome, StudentT):  # of whose outliers nodes about one mode may fall on the other
+    if isinstance(outcome, StudentT):  # nodes about one mode of an outlier may fall on the other
         limit = 2.0 if far else 0.15
     assert_allclose(found, expected, atol=limit)
 
