@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -26,8 +27,8 @@ from skstein import (
     posterior_of,
     predictive,
 )
-from skstein.linear_model.predictions import _log_integral
-from skstein.outcomes import Gamma, NegativeBinomial, Normal, Poisson, StudentT
+from skstein.linear_model.predictions import LinearPredictions
+from skstein.outcomes import Gamma, Heteroscedastic, NegativeBinomial, Normal, Poisson, StudentT
 from skstein.plotting import PosteriorIntervalDisplay
 from skstein.priors import HalfNormal, HalfStudentT, MultivariateNormal
 from skstein.targets import (
@@ -288,7 +289,10 @@ def test_probabilities_are_integrals_over_new_groups(rng):
     [
         (Normal(), [-9.0], [-3.0, 0.0, 1.0, 4.0]),
         (Normal(), [1.0], [-3.0, 0.0, 1.0, 4.0]),
+        (StudentT(df=2.1), [-14.0], [-0.5, 0.0, 1.0, 2.0]),
         (StudentT(df=4), [-4.0], [-0.5, 0.0, 1.0, 2.0]),
+        (StudentT(), [-4.0, 2.0], [-0.5, 0.0, 1.0, 2.0]),
+        (StudentT(df=1e6), [-6.0], [-0.5, 0.0, 1.0, 2.0]),
         (Poisson(), [], [0.0, 3.0, 2000.0, 30000.0]),
         (NegativeBinomial(), [-6.0], [0.0, 3.0, 2000.0, 30000.0]),
         (Gamma(), [-7.0], [0.3, 0.5, 20.0, 1e3]),
@@ -304,11 +308,23 @@ def test_densities_are_integrals_over_new_groups(outcome, extra, outcomes, sprea
     on_grid = [heads[0][..., None] + spread * nodes, *(head[0] for head in heads[1:])]
     values = outcome.log_density(on_grid, y[:, None, None]) + norm.logpdf(nodes)
     expected = logsumexp(values, axis=(1, 2), b=weights[:, None] * (nodes[1] - nodes[0]))
-    found = _log_integral(outcome, heads, np.full((len(y), 3), spread), weights, y)
-    limit = 0.02
-    if isinstance(outcome, StudentT):  # nodes about one mode of an outlier may fall on the other
-        limit = 2.0 if far else 0.15
-    assert_allclose(found, expected, atol=limit)
+    widened = outcome.log_density_widened(heads, y[:, None], np.full((len(y), 3), spread))
+    assert_allclose(logsumexp(widened, axis=1, b=weights), expected, atol=0.02)
+
+
+@pytest.mark.parametrize("one_scale", [Normal(), StudentT(df=4)])
+@pytest.mark.parametrize("spread_of_log_sd", [0.3, 1.0])
+def test_densities_are_integrals_over_effects_on_the_noise(one_scale, spread_of_log_sd):
+    """Of outliers, too: a group may have much noise, or be far from the others."""
+    outcome, y, nodes = Heteroscedastic(one_scale), np.arange(0.0, 10.0), np.linspace(-9, 9, 2001)
+    spreads = np.tile(np.reshape([0.3, spread_of_log_sd], (2, 1, 1)), (1, len(y), 1))
+    model = SimpleNamespace(_outcome=outcome)
+    block = slice(None), list(np.zeros((2, len(y), 1))), np.ones(1), spreads
+    found = LinearPredictions._block_densities(model, y[:, None], *block)[:, 0]
+    heads = np.zeros((len(y), len(nodes))), np.tile(spread_of_log_sd * nodes, (len(y), 1))
+    values = outcome.log_density_widened(heads, y[:, None], np.full(heads[0].shape, 0.3))
+    shares = norm.pdf(nodes) * (nodes[1] - nodes[0])
+    assert_allclose(found, logsumexp(values, axis=1, b=shares), atol=0.1)
 
 
 def test_log_predictive_of_new_groups_with_little_noise(rng):

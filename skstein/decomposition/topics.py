@@ -243,8 +243,7 @@ class TopicPosterior:
         """
         rng, n = as_generator(random_state), check_count(n_samples, "n_samples")
         self._warn_of_spread()
-        chosen = rng.choice(len(self), size=n, p=self.weights)
-        return _dirichlet(self.particles[chosen], rng)
+        return _dirichlet(self.particles[rng.choice(len(self), size=n, p=self.weights)], rng)
 
     def _warn_of_spread(self):
         if not self.settled.all():

@@ -36,6 +36,7 @@ _PREDICTIONS = (
 _LEVELS = ("group", "population")
 SEEN = "seen"  # within the package: the effects of groups that `fit` has seen, of others none
 _N_NODES = 8  # of the quadrature over effects of groups that were not seen,
+_MANY_NODES = 32  # of that over effects on the noise, which decide how likely an outlier is,
 _MOST_PREDICTORS = 2  # on each of so many linear predictors at most
 _KEYWORDS = [
     Parameter("offset", Parameter.KEYWORD_ONLY, default=None),
@@ -157,53 +158,24 @@ class LinearPredictions(PredictsOutcomes):
             heads = [head[new] if head.ndim > 1 else head for head in heads]
             spreads, own = spreads[:, new], weights
             if len(spreads) > 1:
-                heads, own = _integrated(heads, spreads * [[[0.0]], [[1.0]]], weights)
+                heads, own = _integrated(heads, spreads * [[[0.0]], [[1.0]]], weights, _MANY_NODES)
             spread = np.repeat(spreads[0], len(own) // len(weights), axis=1)
-            arguments = self._outcome, heads, spread, own
-            found[new] = np.transpose([_log_integral(*arguments, at) for at in y[new].T])
+            for at, column in zip(y[new].T, found.T, strict=True):
+                by_particle = self._outcome.log_density_widened(heads, at[:, None], spread)
+                column[new] = logsumexp(by_particle, axis=1, b=own)
         return found
 
     def _common_heads(self, X):
         return self._row_heads(X)
 
 
-def _integrated(heads, spreads, weights):
+def _integrated(heads, spreads, weights, n_nodes=_N_NODES):
     """Heads and weights of nodes of normals with ``spreads`` (k, n, m), about the first k heads."""
     for k in range(len(spreads)):
         if spreads[k].any():
-            nodes, weights = normal_nodes(heads[k], spreads[k], weights, _N_NODES)
+            nodes, weights = normal_nodes(heads[k], spreads[k], weights, n_nodes)
             heads, spreads = (
-                [np.repeat(part, _N_NODES, axis=-1) for part in parts] for parts in (heads, spreads)
+                [np.repeat(part, n_nodes, axis=-1) for part in parts] for parts in (heads, spreads)
             )
             heads[k] = nodes
     return heads, weights
-
-
-def _log_integral(outcome, heads, spread, weights, y):
-    """Log density of each outcome (n,) where its location has normal errors of ``spread`` (n, m).
-
-    It may be narrow beside them, or far out. So the nodes for a particle are about the mode of the
-    error given the outcome; of a Student t there may be two, of which the larger one counts.
-    """
-
-    def at(u):
-        return outcome.log_density([heads[0] + spread * u, *heads[1:]], y) - 0.5 * u**2
-
-    y = y[:, None]
-    u = np.stack([0.0 * spread, (y - heads[0]) / np.maximum(spread, 1e-300)])
-    u = u[: 1 + outcome.location_scale]
-    low, high = np.full(u.shape, -np.inf), np.full(u.shape, np.inf)
-    for _ in range(100):  # of Newton's method between bounds
-        eta = [heads[0] + spread * u, *heads[1:]]
-        width = (1.0 + spread**2 * np.maximum(outcome.curvature(eta, y)[0][0], 0.0)) ** -0.5
-        step = (spread * outcome.residual(eta, y)[0] - u) * width**2
-        step[np.abs(step) < 0.01 * width] = 0.0  # whatever the other rows need
-        if not step.any():
-            break
-        low, high = np.where(step > 0.0, u, low), np.where(step > 0.0, high, u)
-        moved = u + np.clip(step, -1.0 - np.abs(u), 1.0 + np.abs(u))
-        u = np.where((moved >= low) & (moved <= high), moved, 0.5 * (low + high))
-    node, share = np.polynomial.hermite_e.hermegauss(_N_NODES)
-    node, share = (part[:, None, None, None] for part in (node, share / share.sum()))
-    value = np.logaddexp.reduce(at(u + width * node) + 0.5 * node**2 + np.log(share * width))
-    return logsumexp(value.max(axis=0), axis=1, b=weights)

@@ -56,8 +56,7 @@ def build_target(model, X, y, sample_weight, offset, stream):
     check_features(model, head, reset=True)
     column = model._offset_column(offset)
     outcome = None if is_classifier(model) else model._outcome
-    names = getattr(model, "feature_names_in_", None)
-    read = _Reader(model.n_features_in_, column, outcome, names)
+    read = _Reader(model.n_features_in_, column, outcome, getattr(model, "feature_names_in_", None))
     blocks = shards.bind(X, y=y, sample_weight=sample_weight, offset=offset)
 
     surveys = blocks.map(_surveyed, read, type(model)._survey)

@@ -17,6 +17,10 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+# Of the quadrature over an error of a predictor: standard normal nodes, and how much each counts.
+_NODES, _SHARES = np.reshape(np.polynomial.hermite_e.hermegauss(8), (2, 8, 1, 1))
+_SHARES /= _SHARES.sum()
+
 
 def summed(values, weights):
     """Sum over rows, the last axis of ``values``; weights of None are 1."""
@@ -145,6 +149,29 @@ class Outcome:
             summed(self.log_density(eta, y), weights) if value else None,
             [weighted(part, weights) for part in self.residual(eta, y)] if score else None,
         )
+
+    def log_density_widened(self, eta, y, spread):
+        """Log density of each outcome whose first predictor has a normal error of that ``spread``.
+
+        It may be narrow beside the error, or far out; so the nodes are about the mode of the error
+        given the outcome, of which there is one where the log density is concave. All shapes
+        broadcast to that of ``spread``.
+        """
+        u = np.zeros_like(spread)
+        low, high = np.sort([u, spread * self.residual([eta[0] + u, *eta[1:]], y)[0]], axis=0)
+        for _ in range(100):  # of Newton's method between bounds
+            moved = [eta[0] + spread * u, *eta[1:]]
+            bend = spread**2 * np.maximum(self.curvature(moved, y)[0][0], 0.0)
+            width = (1.0 + bend) ** -0.5
+            step = (spread * self.residual(moved, y)[0] - u) * width**2
+            if np.all(np.abs(step) <= 0.01 * width):
+                break
+            low, high = np.where(step > 0.0, u, low), np.where(step > 0.0, high, u)
+            to = u + np.clip(step, -1.0 - np.abs(u), 1.0 + np.abs(u))
+            u = np.where((to >= low) & (to <= high), to, 0.5 * (low + high))
+        at = u + width * _NODES
+        density = self.log_density([eta[0] + spread * at, *eta[1:]], y)
+        return logsumexp(density + 0.5 * (_NODES**2 - at**2), axis=0, b=_SHARES * width)
 
     def log_density_by_particle(self, eta, y):
         """Log density of each outcome (n,) under each particle, shape (n, m)."""

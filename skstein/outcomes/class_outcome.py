@@ -84,8 +84,7 @@ class ClassOutcome(Outcome):
     def std(self, eta, weights):
         """Standard deviation of each probability over the particles, shape (n, n_classes)."""
         proba = self.every(eta)
-        mean = proba @ weights
-        return np.sqrt(np.square(proba - mean[..., None]) @ weights).T
+        return np.sqrt(np.square(proba - (proba @ weights)[..., None]) @ weights).T
 
     def quantiles(self, eta, weights, q):
         """Quantiles of each probability, of shape (n, n_classes, n_quantiles)."""

@@ -79,3 +79,4 @@ class Heteroscedastic(LocationScale):
         _of_that_outcome, ("log_density", "distribution", "noise", "sample")
     )
     cdf, quantiles, crps, _nodes = map(_of_that_outcome, ("cdf", "quantiles", "crps", "nodes"))
+    log_density_widened = _of_that_outcome("log_density_widened")

@@ -41,6 +41,9 @@ class LocationScale(NumericOutcome):
         """
         return [eta[0], np.log(np.exp(eta[1]) + np.square(spread)), *eta[2:]]
 
+    def log_density_widened(self, eta, y, spread):
+        return self.log_density(self.widened(eta, spread), y)
+
     def expected(self, eta):
         return eta[0]
 

@@ -13,9 +13,6 @@ from .location_scale import LocationScale
 # Standard normal nodes and weights: exact for polynomials up to degree 127, and 95.
 _FINE, _COARSE = map(np.polynomial.hermite_e.hermegauss, (64, 48))
 
-# The closed form of the CRPS is of all pairs of particles; with more of them quadrature is faster.
-_MANY = 400
-
 
 class Normal(LocationScale):
     """A normal outcome with unknown variance.
@@ -69,15 +66,6 @@ class Normal(LocationScale):
 
     def cdf(self, eta, weights, y):
         return ndtr((y[..., None] - eta[0]) * np.exp(-0.5 * eta[1])) @ weights
-
-    def crps(self, eta, weights, y):
-        means, std = eta[0], np.sqrt(self.noise(eta))
-        if len(weights) <= _MANY:
-            return _jit.normal_mixtures.crps(means, std, weights, y)
-        return super().crps(eta, weights, y)
-
-    def sample(self, eta, rng):
-        return eta[0] + np.sqrt(self.noise(eta)) * rng.standard_normal(eta[0].shape)
 
     def nodes(self, eta, coarse=False):
         std = np.sqrt(self.noise(eta))

@@ -12,6 +12,7 @@ from .base import in_rows
 from .location_scale import LocationScale
 from .log_link import binet
 
+_STEP = 0.75  # of a quadrature over precisions, in standard deviations of their logarithm
 LEAST_DF = 2.0  # of which there is a variance; with more, its posterior mean is finite too
 
 
@@ -89,6 +90,27 @@ class StudentT(LocationScale):
             curvature.append([*across, -bend])
         return np.array(curvature)
 
+    def log_density_widened(self, eta, y, spread):
+        # A Student t is a mixture of normals over the logarithm w of their precision, a Gamma
+        # variable of shape df / 2 and mean 1. An outlier has a small precision, or a large error.
+        half, square = 0.5 * self._df(eta), np.square(y - eta[0])
+        width, scale = half**-0.5, np.exp(eta[1])
+        # The range in which the integrand is not negligible, by the Student t alone and by the
+        # prior of w against the integrand at 0: expm1(w) - w >= w**2 / (2 - w) for w < 0.
+        bound = (40.0 + 0.5 * square / (scale + np.square(spread))) / half
+        bound = 0.5 * (bound + np.sqrt(bound * (bound + 8.0)))
+        low = -np.minimum(np.log1p(0.5 * square / scale / half) + 14.0 * width, bound)
+        high = 5.0 * width
+        n_nodes = int(np.max((high - low) / width) / _STEP) + 2
+        density = -np.inf
+        for share in np.linspace(0.0, 1.0, n_nodes):
+            w = high + share * (low - high)
+            variance = scale * np.exp(-w) + np.square(spread)
+            normal = -0.5 * (np.log(variance) + square / variance)
+            density = np.logaddexp(density, half * (w - np.expm1(w)) + normal)
+        step = (high - low) / (n_nodes - 1.0)
+        return density + np.log(step / width) - binet(half, 0) - math.log(2.0 * math.pi)
+
     def distribution(self, eta):
         return t(self._df(eta), eta[0], np.exp(0.5 * eta[1]))
 
@@ -105,9 +127,6 @@ class StudentT(LocationScale):
 
     def quantiles(self, eta, weights, q):
         return super().quantiles(in_rows(eta), weights, q).reshape(*np.shape(eta[0])[:-1], len(q))
-
-    def sample(self, eta, rng):
-        return eta[0] + np.exp(0.5 * eta[1]) * rng.standard_t(self._df(eta), np.shape(eta[0]))
 
 
 def _slope(df, square):

@@ -103,8 +103,7 @@ class BlockPriors(Prior):
 
     def _of_each(self, method, values):
         """What a method of each part gives for its block of ``values``."""
-        blocks = np.split(values, len(self.parts), axis=-1)
-        pairs = zip(self.parts, blocks, strict=True)
+        pairs = zip(self.parts, np.split(values, len(self.parts), axis=-1), strict=True)
         return [getattr(part, method)(block) for part, block in pairs]
 
     def log_density(self, coef):

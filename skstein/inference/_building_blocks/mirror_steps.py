@@ -215,6 +215,5 @@ def _bounded(state, change):
     if not state.resampled or state.target_ess == 1.0:
         return 1.0
     floor = state.target_ess * state.ess()
-    log_weights = state.log_weights
-    share = _largest_share(lambda to: _ess(log_softmax(log_weights + to * change)) >= floor)
+    share = _largest_share(lambda to: _ess(log_softmax(state.log_weights + to * change)) >= floor)
     return max(share, 1e-9)

@@ -71,8 +71,7 @@ class Modes:
         particles : ndarray of shape (m, dim)
         weights : ndarray of shape (m,)
         """
-        apart = [mode for mode in self._found if _apart(mode, self.best)]
-        modes = [self.best, *apart]
+        modes = [self.best, *(mode for mode in self._found if _apart(mode, self.best))]
         log_mass = np.array([self._log_mass(mode) for mode in modes])
         log_density = [_log_normal(mode.bijection, particles) for mode in modes]
         share = softmax(log_mass)

@@ -393,8 +393,7 @@ class MLPTarget(Target):
         """Mean negative log likelihood of rows held out, with the normal noise that suits them."""
         if not self.n_noise:
             return self.training_loss(theta, rows)
-        weight = self.data[2][rows].sum(dtype=float)
-        variance = self.squared_errors(theta, rows) / weight
+        variance = self.squared_errors(theta, rows) / self.data[2][rows].sum(dtype=float)
         return 0.5 * float(np.log(np.maximum(variance, self.noise_scale / self.n_rows)).sum())
 
     def _usual_loss(self, state):

@@ -125,8 +125,7 @@ class LinearTarget(RegressionTarget):
         """The Gram matrix, of some of the rows scaled to all."""
         if rows is not None:
             return self.design.gram(self.weights[rows], rows) * (self.n_rows / len(rows))
-        blocks = self._blocks(16 * self.dim)
-        grams = (self.design.gram(self.weights[rows], rows) for rows in blocks)
+        grams = (self.design.gram(self.weights[r], r) for r in self._blocks(16 * self.dim))
         return sum(grams, np.zeros((self.n_columns, self.n_columns)))
 
     def _gram_diagonal_of_rows(self):
