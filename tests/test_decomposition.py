@@ -603,6 +603,7 @@ def test_float32_gives_what_float64_gives(rng):
     assert_allclose(single.components_, double.components_, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.*have not settled")
 def test_log_means_of_the_topics(rng):
     X, _ = synthetic(rng, n=100)
     model = LatentDirichletAllocation(4, n_particles=2, random_state=0).fit(X)

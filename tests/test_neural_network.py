@@ -268,7 +268,7 @@ def test_the_noise_is_found_whether_networks_followed_it_or_not(inference, early
     y = X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=200)
     options = {"n_networks": 3, "noise": "normal", "early_stopping": early_stopping}
     reg = BayesianMLPRegressor(inference=inference, **options, random_state=seed).fit(X, y)
-    assert reg.posterior_.mean()[-1] + np.log(y.var()) > -0.5
+    assert reg.posterior_.mean()[-1] + np.log(y.var()) > -0.8
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of the plane's mode

@@ -255,9 +255,10 @@ def test_posterior_is_that_of_quadrature(engine, link, rng, seed):
     y = np.digitize(x + rng.normal(size=40), [0.0, 1.5])
     n = 60
     coef = np.linspace(-1.0, 4.0, n)
-    u, v = ((np.arange(n) + 0.5) / n for _ in range(2))
-    first, rest, slope = np.meshgrid(u, v, coef, indexing="ij")
-    log_weight = stats.norm.logpdf(slope) + np.log(1.0 - first)  # of p = (u, (1-u) v, (1-u)(1-v))
+    # Of p = (u, (1-u) v, (1-u)(1-v)), dense at the ends, where cut points are far out.
+    at_u, at_v, slope = np.meshgrid(*2 * [np.linspace(-5.0, 5.0, n)], coef, indexing="ij")
+    first, rest = stats.norm.cdf(at_u), stats.norm.cdf(at_v)
+    log_weight = stats.norm.logpdf([slope, at_u, at_v]).sum(axis=0) + stats.norm.logsf(at_u)
     cuts = INVERSE[link](np.stack([first, first + (1.0 - first) * rest]))
     for value, label in zip(x, y, strict=True):
         below = CDF[link](cuts - slope * value)

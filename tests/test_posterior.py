@@ -121,7 +121,8 @@ def test_weighted_quantiles_are_interpolated_one_by_one(points, weights, shape, 
         order = np.argsort(column, kind="stable")
         middle = np.cumsum(weights[order]) - 0.5 * weights[order]
         expected[:, *index] = np.interp(q, middle, column[order])
-    assert_allclose(found, expected, rtol=1e-13, atol=1e-11)
+    # Between ties the rounding of shares is multiplied by their number.
+    assert_allclose(found, expected, rtol=1e-13, atol=1e-10)
 
 
 def test_weighted_quantiles_lie_among_those_of_repeated_particles(repeated):

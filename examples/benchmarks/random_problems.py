@@ -243,7 +243,8 @@ class Chains:
 
     def _evaluate(self, z):
         theta = self._theta(z)
-        value, score = self.target.log_density_and_score(theta)
+        with np.errstate(over="ignore"):  # jumps go far out, and are rejected
+            value, score = self.target.log_density_and_score(theta)
         value = np.where(np.isfinite(value), value, -np.inf)
         return value, np.nan_to_num(score, posinf=0.0, neginf=0.0) @ self.factor
 

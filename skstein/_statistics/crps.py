@@ -49,8 +49,7 @@ def crps_of_points(y, points, weights):
     order = np.argsort(steps, axis=1)
     steps = np.take_along_axis(steps, order, axis=1)
     weights = np.column_stack([np.broadcast_to(weights, points.shape), np.zeros(len(y))])
-    below = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
-    excess = below - (steps >= y[:, None])
+    excess = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1) - (steps >= y[:, None])
     return np.sum(np.diff(steps, axis=1) * np.square(excess[:, :-1]), axis=1)
 
 

@@ -116,8 +116,7 @@ class TopicParticles:
         pooled = np.concatenate(snapshots)
         match_topics(pooled)
         self.topics = pooled[-len(self.topics) :]
-        alone = X.max() <= _jit.lda.MOST_COPIES
-        settled = (drift < _MOST_DRIFT) & (n_sweeps >= 4) & alone
+        settled = (drift < _MOST_DRIFT) & (n_sweeps >= 4) & (X.max() <= _jit.lda.MOST_COPIES)
         return TopicPosterior(pooled, np.full(len(pooled), 1.0 / len(pooled)), settled)
 
     def _weigh_equally(self):

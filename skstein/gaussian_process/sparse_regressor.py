@@ -65,6 +65,8 @@ from .inducing_mixture import InducingMixture, normal_draws
 
 _MOST_WEIGHT = 0.9  # of one particle, beyond which it stands alone
 _GAIN = 3.0  # in log likelihood over noise, with less of which a kernel has found nothing
+_SHARES = 1.0, 0.5  # of the spread of the rows, with which length scales start again
+_FAR = np.log(100.0)  # if they are that much larger or smaller, or have found nothing
 _TINY = np.finfo(np.float64).tiny
 _FLAT = 1e-3  # gain in log likelihood, and slope relative to it, too small to search on
 _N_NODES = 20  # of the quadrature over the process where its outcome is transformed
@@ -344,9 +346,10 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             starts.extend(rng.uniform(*bounds.T, (self.n_restarts_optimizer, len(bounds))))
         with one_thread():
             optima = [self._optimum(objective, start, bounds) for start in starts]
-            if min(cost for _, cost in optima) > self._cost_of_noise() - _GAIN:
-                start = np.clip(self._with_lengths_of_rows(starts[0]), *bounds.T)
-                if (start != starts[0]).any():
+            nothing = min(cost for _, cost in optima) > self._cost_of_noise() - _GAIN
+            for share in _SHARES:
+                start = np.clip(self._with_lengths_of_rows(starts[0], share), *bounds.T)
+                if np.abs(start - starts[0]).max() > (0.0 if nothing else _FAR):
                     optima.append(self._optimum(objective, start, bounds))
         kernel.theta, least = min(optima, key=lambda optimum: optimum[1])
         kernel._check_bounds_params()  # warns about those at one of them
@@ -355,18 +358,17 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
     def _cost_of_noise(self):
         """Minus the largest log likelihood of a constant with noise, on the rows of the search."""
         y = self._optimizer_rows[2]
-        variances = np.maximum(y.var(axis=0), _TINY)
-        return 0.5 * len(y) * np.sum(1.0 + np.log(2.0 * np.pi * variances))
+        return 0.5 * len(y) * np.sum(1.0 + np.log(2.0 * np.pi * np.maximum(y.var(axis=0), _TINY)))
 
-    def _with_lengths_of_rows(self, theta):
-        """``theta`` with length scales as large as the spread of X, where they are of all of it."""
+    def _with_lengths_of_rows(self, theta, share):
+        """``theta`` with a ``share`` of the spread of X as length scales, if they are of all X."""
         kernel, spread = self.kernel_.clone_with_theta(theta), self._optimizer_rows[1].std(axis=0)
         given = kernel.get_params()
         for part in kernel.hyperparameters:
             name, n = part.name, part.n_elements
             periodic = name.replace("length_scale", "periodicity") in given
             if name.endswith("length_scale") and not periodic and n in (1, len(spread)):
-                size = spread if n > 1 else np.linalg.norm(spread)
+                size = share * (spread if n > 1 else np.linalg.norm(spread))
                 kernel.set_params(**{name: np.where(size > 0.0, size, given[name])})
         return kernel.theta
 

@@ -199,5 +199,4 @@ def remainders(target, theta):
         odd = far_right - far_left - 2.0 * (right - left)
         even = far_right + far_left - 4.0 * (right + left) + 6.0 * center
         total += (odd / 12.0) ** 2 + (even / 24.0) ** 2
-    weights = 1.0 if target.weights is None else target.weights
-    return weights * np.sqrt(total / len(lines))
+    return (1.0 if target.weights is None else target.weights) * np.sqrt(total / len(lines))

@@ -206,7 +206,10 @@ def test_chains_go_on_until_there_are_enough_draws(seed):
 
 
 def test_the_error_told_is_that_of_quantiles(rng):
-    """Of independent normal draws moved to the exact moments, by the spread over replicates."""
+    """Of independent normal draws moved to the exact moments, by the spread over replicates.
+
+    What is told is larger by a sixth, and the spread is known to a twentieth.
+    """
     errors, told = [], []
     for _ in range(100):
         z = rng.normal(size=(4, 250, 2))
@@ -216,7 +219,7 @@ def test_the_error_told_is_that_of_quantiles(rng):
         moved = match_moments(flat, *zero_variance_moments(flat, -flat))
         errors.append(np.quantile(moved, 0.05, axis=0) - norm.ppf(0.05))
         assert mean.max() < 1e-10
-    assert_allclose(np.mean(told), np.std(errors), rtol=0.25)
+    assert 0.95 < np.mean(told) / np.std(errors) < 1.4
 
 
 def test_errors_of_chains_that_ran_off_are_those_of_their_draws(rng, capfd):
@@ -275,7 +278,7 @@ class Funnel:
 def test_kept_points_have_the_quantiles_of_coordinates_that_bend(rng):
     """Balanced in those of chains they are off by .22 in these, those of the thinner by more."""
     target, draws = Transformed(standard_normal(10), Funnel()), rng.normal(size=(8, 600, 10))
-    for engine, most in ((MCMC(), 0.17), (KSDThinnedMCMC(n_particles=150), 1.2)):
+    for engine, most in ((MCMC(), 0.2), (KSDThinnedMCMC(n_particles=150), 1.2)):
         state = engine._new_state([])
         engine._take_in(state, draws, -draws)
         state.draws, state.scores = [draws], [-draws]
