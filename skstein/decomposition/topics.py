@@ -95,6 +95,7 @@ class TopicParticles:
         """
         self.state.resample(len(self.topics), rng)
         self.topics = self.topics[self.state.theta[:, 0].astype(int)]
+        match_topics(self.topics)
         self._weigh_equally()
         blocks = document_blocks(X)
         *_, assigned = self._over_pieces(_assigned, self.topics, blocks, rng, map_pieces)
