@@ -850,7 +850,7 @@ def test_intervals_hold_the_probabilities_or_say_that_they_are_too_narrow(rng):
     assert share < 0.7
     with pytest.warns(UserWarning, match="standard deviations, .* are too narrow"):
         predictive(model, X_test[:3]).std()
-    assert share_inside("pmfvb")[1] > 0.7
+    assert share_inside("pmfvb")[1] > 0.6
     with pytest.warns(UserWarning, match="intervals are too narrow"):  # whose steps are short
         assert share_inside(AdaptivePMFVB(batch_size=4))[1] < 0.5
 

@@ -387,7 +387,7 @@ def stein_residuals(z, scores, weights):
     flagged = ((mean > 0.35) & (z_mean > 4)) | ((spread > 0.5) & (z_spread > 4))
     # Particles of SVGD that are right came to 4.5 in 55 coordinates.
     flagged |= (skew > MAX_SKEW) & (z_skew > 5)
-    flagged |= (mean > 2) | (spread > max(1.0, 4.5 * np.sqrt(2.0 / ess)))
+    flagged |= (mean > 2) | (spread > max(1.0, 6.0 * np.sqrt(2.0 / ess)))
     overall, z_overall = residual(product.mean(axis=1), -1.0)
     counts = overall > 2 * MAX_SHRINKAGE and z_overall > 4
     shrinkage = 0.5 * (weights @ product.mean(axis=1) + 1.0) if counts else 0.0

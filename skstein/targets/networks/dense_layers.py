@@ -116,8 +116,7 @@ def backpropagate(layers, inputs, slopes, activation):
 
 def derivatives_by_weights(by_bias, outer, inner):
     """Derivatives by a layer's weights, row by row, (n, k), from what `backpropagate` yields."""
-    products = outer[:, :, None] * inner[:, None, :]
-    return np.hstack([products.reshape(len(by_bias), -1), by_bias])
+    return np.hstack([(outer[:, :, None] * inner[:, None, :]).reshape(len(by_bias), -1), by_bias])
 
 
 def activate(values, activation):
