@@ -252,7 +252,7 @@ def test_posterior_and_score_against_enumeration(method, seed):
         doc_topic_prior=ALPHA,
         topic_word_prior=BETA,
         learning_method=method,
-        n_particles=1000,
+        n_particles=600,
         n_snapshots=1,
         random_state=seed,
     ).fit(counts_of(TINY))
@@ -379,7 +379,7 @@ def test_spreads_without_sweeps_warn(method, blocks_of_words):
 def test_spreads_of_topics_that_have_not_settled_warn(rng, blocks_of_words):
     """In long documents words take hundreds of sweeps to move to other topics."""
     topics = rng.dirichlet(np.full(40, 0.3), 3)
-    mixed = rng.dirichlet(np.full(3, 0.3), 60) @ topics
+    mixed = rng.dirichlet(np.full(3, 0.3), 30) @ topics
     model = LatentDirichletAllocation(3, n_sweeps=8, random_state=0)
     posterior = model.fit([rng.multinomial(3000, row) for row in mixed]).posterior_
     with pytest.warns(UserWarning, match="have not settled"):
@@ -729,7 +729,7 @@ def test_another_number_of_columns_is_refused(blocks_of_words):
             getattr(model, method)(np.ones((2, 8)))
 
 
-@pytest.mark.parametrize("prior", [1e-10, 1e-3, 1.0, 1e6])
+@pytest.mark.parametrize("prior", [1e-10, 1e-3, 1e6])
 @pytest.mark.parametrize(
     "X",
     [
@@ -748,6 +748,7 @@ def test_degenerate_counts_give_a_finite_posterior(method, X, prior):
         topic_word_prior=prior,
         learning_method=method,
         evaluate_every=1,
+        n_sweeps=8,
         random_state=0,
     ).fit(X)
     for _ in range(2):

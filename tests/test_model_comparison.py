@@ -102,12 +102,12 @@ def test_weights_of_particles_are_part_of_the_ratios(regression, rng):
 
 
 def test_scores_are_those_of_refits():
-    """Against fits, each without one of every other row; both have some error."""
+    """Against fits, each without one of every third row; both have some error."""
     X, y = load_diabetes(return_X_y=True)
     # A stationary scale, so that leaving a row out changes no prior.
     X, y = StandardScaler().fit_transform(X[:30, [2, 8]]), (y[:30] - y[:30].mean()) / y[:30].std()
     model = BayesianLinearRegression("pmfvb", standardize=False, random_state=0)
-    expected, left_out = [], range(0, 30, 2)
+    expected, left_out = [], range(0, 30, 3)
     for i in left_out:
         rest = np.arange(30) != i
         expected.append(model.fit(X[rest], y[rest]).log_predictive(X[[i]], y[[i]])[0])
@@ -120,7 +120,7 @@ def test_of_several_probit_classes_ratios_are_those_of_the_fit(rng):
     X = rng.normal(size=(30, 1))
     y = np.digitize(X[:, 0] + 0.7 * rng.normal(size=30), [-0.5, 0.5])
     model = BayesianProbitRegression("pmfvb", standardize=False, random_state=0)
-    expected, left_out = [], range(0, 30, 3)
+    expected, left_out = [], range(0, 30, 5)
     for i in left_out:
         rest = np.arange(30) != i
         expected.append(model.fit(X[rest], y[rest]).log_predictive(X[[i]], y[[i]])[0])
@@ -137,12 +137,12 @@ def test_a_weight_below_one_is_left_out_whole(weights, rng):
     params |= {"class_weight": {0: 0.2, 1: 0.2}} if weights == "of classes" else {}
     w = np.full(40, 0.2) if weights == "of rows" else np.ones(40)
     model, expected = BayesianLogisticRegression("pmfvb", **params), []
-    for i in range(0, 40, 4):
+    for i in range(0, 40, 8):
         rest = np.arange(40) != i
         model.fit(X[rest], y[rest], w[rest])
         expected.append(model.log_predictive(X[[i]], y[[i]])[0])
     found = loo(model.fit(X, y, w), X, y, w)
-    assert_allclose(found.pointwise[::4], expected, atol=0.03)
+    assert_allclose(found.pointwise[::8], expected, atol=0.03)
     with pytest.warns(UserWarning, match="the fit had weights, .* give sample_weight"):
         loo(model, X, y)
 

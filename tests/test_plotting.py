@@ -1,6 +1,5 @@
 """Displays: their arrays against the estimators' own methods, scikit-learn and closed forms."""
 
-import subprocess
 import sys
 import warnings
 
@@ -499,12 +498,6 @@ def test_displays_draw_on_the_axes_they_are_given(draw, reg, diabetes):
     assert ax.has_data()
     again = display.plot()
     assert again is display and display.ax_ is not ax
-
-
-def test_importing_displays_does_not_import_matplotlib():
-    code = "import skstein.plotting, sys; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 def test_without_matplotlib_a_display_says_what_to_install(reg, monkeypatch):

@@ -103,27 +103,18 @@ def test_every_routine_is_cached_on_disk(after_import):
     assert [name for name, r in after_import.items() if not r["cached"]] == []
 
 
-def test_importing_loads_no_optional_dependency():
-    """Compared with what the core dependencies load by themselves."""
-    code = f"""
+def test_an_estimator_loads_no_numba_and_a_display_no_optional_dependency():
+    """Numba would double the time of an import; a fit may load it."""
+    loaded = run(f"""
 import sys, json
-import joblib, numba, scipy, sklearn.base, sklearn.utils
+import joblib, scipy, sklearn.base, sklearn.utils
 before = set(sys.modules)
-import skstein
-print(json.dumps([name for name in {OPTIONAL} if name in set(sys.modules) - before]))
-"""
-    assert run(code) == []
-
-
-def test_an_estimator_does_not_load_numba():
-    """Which would double the time of an import; a fit may."""
-    code = """
-import sys, json
 from skstein import BayesianLogisticRegression
 BayesianLogisticRegression()
-print(json.dumps("numba" in sys.modules))
-"""
-    assert run(code) is False
+import skstein.plotting
+print(json.dumps([name for name in {[*OPTIONAL, "numba"]} if name in set(sys.modules) - before]))
+""")
+    assert loaded == []
 
 
 def test_a_second_process_compiles_nothing(two_runs):

@@ -230,8 +230,7 @@ def test_scores_of_each_round(Estimator, engine):
     assert row[metric(Estimator)] == estimator.score(X, y)
 
 
-@every_estimator
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize(("Estimator", "n_jobs"), small.crossed(ESTIMATORS, [None, 2]))
 def test_scores_inside_a_pipeline_inside_a_search(Estimator, n_jobs):
     estimator = make(Estimator)
     X, y = data(estimator)
