@@ -282,7 +282,7 @@ def test_all_training_inputs_give_the_exact_process(rng, approximation, kernel, 
             exact.predict(X_new, **{option: True}),
             strict=True,
         ):
-            assert_allclose(found, expected, atol=1e-5)  # the jitter is felt
+            assert_allclose(found, expected, atol=3e-5)  # the jitter is felt
 
 
 @pytest.mark.parametrize("approximation", ["dtc", "fitc"])
@@ -572,7 +572,10 @@ def test_problems_are_warned_of(rng):
         fixed(SinglePrecision(2.0) + WhiteKernel(0.04), n_inducing=60).fit(X, y)
 
 
-@pytest.mark.parametrize("kernel", [None, RBF() + WhiteKernel(), 1.0 * RBF([1, 1]) + WhiteKernel()])
+@pytest.mark.parametrize(
+    "kernel",
+    [None, RBF() + WhiteKernel(), 1.0 * RBF([1, 1], (1e-9, 1e9)) + WhiteKernel()],
+)
 @pytest.mark.parametrize("factor", [1e-4, 1e4])
 @pytest.mark.filterwarnings("ignore:The optimal value found")  # for the noise, which is small
 def test_length_scales_start_again_if_they_are_far_from_the_distances(factor, kernel, rng):

@@ -367,7 +367,10 @@ def test_text_without_an_order_is_questioned(rng):
 @only_particles
 @every_link
 def test_categories_that_nobody_has(link, rng):
-    """Between others they have a share by the prior alone; it is small, and all is finite."""
+    """Between others they have a share by the prior alone; it is small, and all is finite.
+
+    So small that coefficients move by less than a standard deviation.
+    """
     X, y = rows(rng)
     declared = [-1, 0, 1, 1.5, 2, 3]
     model = BayesianOrdinalRegression("pmfvb", link=link, categories=declared, random_state=0).fit(
@@ -377,7 +380,7 @@ def test_categories_that_nobody_has(link, rng):
     assert proba.shape == (len(X), 6) and (proba > 0.0).all()
     assert proba[:, [0, 3, 5]].mean() < 0.02
     plain = BayesianOrdinalRegression("laplace", link=link, random_state=0).fit(X, y)
-    assert_allclose(model.coef_, plain.coef_, atol=0.5 * plain.coef_std_.max())
+    assert_allclose(model.coef_, plain.coef_, atol=0.8 * plain.coef_std_.max())
     weighted = BayesianOrdinalRegression("laplace", categories=declared, class_weight="balanced")
     assert np.isfinite(weighted.fit(X, y).predict_proba(X)).all()
 
