@@ -101,15 +101,15 @@ class StudentT(LocationScale):
         bound = 0.5 * (bound + np.sqrt(bound * (bound + 8.0)))
         low = -np.minimum(np.log1p(0.5 * square / scale / half) + 14.0 * width, bound)
         high = 5.0 * width
-        n_nodes = int(np.max((high - low) / width) / _STEP) + 2
+        span = (high - low) / width
+        n_nodes = int(np.max(span, where=np.isfinite(span), initial=0.0) / _STEP) + 2
         density = -np.inf
         for share in np.linspace(0.0, 1.0, n_nodes):
             w = high + share * (low - high)
             variance = scale * np.exp(-w) + np.square(spread)
             normal = -0.5 * (np.log(variance) + square / variance)
             density = np.logaddexp(density, half * (w - np.expm1(w)) + normal)
-        step = (high - low) / (n_nodes - 1.0)
-        return density + np.log(step / width) - binet(half, 0) - math.log(2.0 * math.pi)
+        return density + np.log(span / (n_nodes - 1.0)) - binet(half, 0) - math.log(2.0 * math.pi)
 
     def distribution(self, eta):
         return t(self._df(eta), eta[0], np.exp(0.5 * eta[1]))
