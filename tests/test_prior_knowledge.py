@@ -282,7 +282,7 @@ def leaning():
     return X, y, signs, truncated_normal_gibbs(X, y, signs, rng, n=8000)
 
 
-@pytest.mark.filterwarnings("ignore:.*importance-weighted draws have another spread")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("kind", ["linear", "logistic", "probit"])
 def test_signs_by_position_and_by_name_hold_on_every_scale(kind, rng):
     Estimator, X, y, _ = problem(kind, rng)

@@ -108,7 +108,8 @@ def test_an_engine_meets_its_bar_on_larger_data(name, engine, gold, seed):
 @pytest.mark.parametrize("engine", BARS)
 def test_noise_and_coefficients_of_a_linear_regression_covary_rightly(engine, gold, seed):
     """The whole covariance against quadrature: in no direction, coordinate or mixture of them, is
-    the standard deviation off by more than a fifth, twice what 1000 draws in 12 dimensions need."""
+    the standard deviation off by more than a fifth, twice what 1000 draws in 12 dimensions need, or
+    by what so few points need that the moments of their chains may be left out."""
     arrays = gold("diabetes_linear")
     model = model_of("diabetes_linear", arrays, engine, seed).fit(arrays["X_std"], arrays["y"])
     posterior = model.posterior_
@@ -116,8 +117,8 @@ def test_noise_and_coefficients_of_a_linear_regression_covary_rightly(engine, go
     whitener = np.linalg.inv(np.linalg.cholesky(arrays["exact_cov"]))
     white = (particles - arrays["exact_mean"]) @ whitener.T
     variances = np.linalg.eigvalsh(np.cov(white.T, aweights=posterior.weights, bias=True))
-    assert np.sqrt(variances.min()) > 0.8
-    assert np.sqrt(variances.max()) < 1.2
+    limit = max(0.2, np.sqrt(posterior.particles.shape[1] / len(posterior)))
+    assert_allclose(np.sqrt(variances), 1.0, atol=limit)
 
 
 # Counts and positive outcomes.
