@@ -281,8 +281,7 @@ def compare(estimators, X, y, sample_weight=None, offset=None):
         key: np.array([getattr(result, key) for result in found]) for key in ("elpd", "se", "p_loo")
     }
     columns["elpd_diff"] = found[0].elpd - columns["elpd"]
-    behind = (scores[:, :1] - scores).T
-    columns["dse"] = np.array([_standard_error(row, counts) for row in behind])
+    columns["dse"] = np.array([_standard_error(row, counts) for row in (scores[:, :1] - scores).T])
     columns["weight"] = _stacking_weights(scores, counts)
     columns["bad_k"] = np.array([result.bad_k for result in found])
     return as_table(names, columns)

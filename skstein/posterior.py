@@ -364,8 +364,7 @@ class ParticlePosterior:
             raise ValueError(f'kind must be "all", "stats" or "diagnostics"; got {kind!r}.')
         mean = self.mean()
         table = {"mean": mean, "std": self.std()}
-        percents = [f"{100 * q:g}%" for q in levels]
-        table |= dict(zip(percents, self.quantile(levels), strict=True))
+        table |= dict(zip([f"{100 * q:g}%" for q in levels], self.quantile(levels), strict=True))
         if hdi is not None:
             mass = check_fraction(hdi, "hdi")
             low, high = narrowest_interval(self.particles, self.weights, mass)

@@ -389,13 +389,13 @@ def test_samples_have_the_distribution_of_the_mixture(mixture):
     covariance = reg.predict(X, return_cov=True)[1]
     sd = np.sqrt(np.diag(covariance))
     error = 5.0 * np.outer(sd, sd) * np.sqrt(2.0 / n)
-    assert np.all(np.abs(np.cov(joint) - covariance) < error)
-    # What is drawn for each row on its own is what the inducing values leave open.
-    split = SplitKernel(reg.kernel_)
-    left = [split.signal(X) - (a := p.projected(split, X)).T @ a for p in reg._particles]
-    left = np.tensordot(weights, left, 1)
-    np.fill_diagonal(left, 0.0)
-    assert np.all(np.abs(np.cov(scalable) - (covariance - left)) < error)
+    for samples in (joint, scalable):
+        assert np.all(np.abs(np.cov(samples) - covariance) < error)
+    # Between blocks what inducing values leave open is independent.
+    blocks = np.vstack([np.tile(X[:1], (1024, 1)), X[:1]])
+    drawn = reg.sample_predictive(blocks, 4000, random_state=1)
+    apart, together = np.corrcoef(drawn[[0, 1, 1024]])[0, 1:]
+    assert apart > together + 0.02
     assert_array_equal(reg.sample_predictive(X, 3, 5), reg.sample_predictive(X, 3, 5))
     assert_array_equal(reg.sample_y(X, 3), reg.sample_y(X, 3))
 
@@ -598,13 +598,26 @@ def test_a_second_start_leaves_alone_what_rows_do_not_tell(rng):
 
     kernel = 2.0 * ExpSineSquared() + 3.0 * RBF() + WhiteKernel()
     SparseGPRegressor(kernel, optimizer=optimizer).fit(10.0 * X[:, :1], noise)
-    first, second, third = np.exp(starts)
-    names = np.array([part.name for part in kernel.hyperparameters])
-    assert names[first != second].tolist() == ["k1__k2__k2__length_scale"]
-    assert_allclose(third[first != second], 0.5 * second[first != second])
-    assert_array_equal(third[first == second], first[first == second])
+    names = [part.name for part in kernel.hyperparameters]
+    first, second, third = (dict(zip(names, np.exp(s), strict=True)) for s in starts)
+    moved = {name for name in names if first[name] != second[name]}
+    constants = {name for name in names if name.endswith("constant_value")}
+    assert moved == {*constants, "k1__k2__k2__length_scale"}
+    assert_allclose([second[name] for name in constants], np.mean(noise**2))
+    assert_allclose(third["k1__k2__k2__length_scale"], 0.5 * second["k1__k2__k2__length_scale"])
+    assert all(third[name] == second[name] for name in set(names) - {"k1__k2__k2__length_scale"})
     SparseGPRegressor(DotProduct() + WhiteKernel(), optimizer=optimizer).fit(X, noise)
     assert len(starts) == 4
+
+
+@pytest.mark.parametrize("offset", [20.0, 100.0])
+def test_outcomes_far_from_zero_have_their_optimum(offset, rng):
+    """Unlike a nearly straight function with much noise, some hundred nats worse."""
+    X, y, _ = wave(rng, n=150)
+    reg = SparseGPRegressor(n_inducing=60).fit(X, y + offset)
+    start = ConstantKernel(offset**2) * RBF(2.0) + WhiteKernel(0.04)
+    near = SparseGPRegressor(start, n_inducing=60).fit(X, y + offset)
+    assert reg.log_marginal_likelihood_value_ > near.log_marginal_likelihood_value_ - 15.0
 
 
 @one_set_ignored
@@ -874,7 +887,7 @@ def test_std_and_covariance_agree_for_a_kernel_of_low_rank():
 def test_an_anisotropic_kernel_finds_the_slow_direction(rng):
     inputs = rng.uniform(-1, 1, (50, 2))
     reg = SparseGPRegressor(RBF([1.0, 1.0])).fit(inputs, inputs[:, 0] + 0.1 * inputs[:, 1])
-    assert reg.kernel_.length_scale[1] > 5 * reg.kernel_.length_scale[0]
+    assert reg.kernel_.length_scale[1] > 3 * reg.kernel_.length_scale[0]
 
 
 @bounds_ignored

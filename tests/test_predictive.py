@@ -676,3 +676,15 @@ def test_a_transformer_to_several_columns_is_refused(regression):
     fitted, X, *_ = fit_transformed(regression, lambda y: y, lambda z: np.hstack([z, z]))
     with pytest.raises(ValueError, match="one outcome to one"):
         predictive(fitted, X).mean()
+
+
+def test_an_exponential_of_heavy_tails_has_no_crps(rng):
+    """A cell six normal scores out would decide; under a straight map none does."""
+    X = rng.normal(size=(60, 2))
+    y = np.exp(0.5 * X[:, 0] + 0.3 * rng.standard_t(2.5, size=60))
+    inner = BayesianLinearRegression("laplace", noise="student-t", random_state=0)
+    log = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, y)
+    assert np.isnan(predictive(log, X).crps(y)).all()
+    scaled = TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, y)
+    expected = y.std() * predictive(scaled.regressor_, X).crps((y - y.mean()) / y.std())
+    assert_allclose(predictive(scaled, X).crps(y), expected, rtol=0.01)

@@ -270,7 +270,7 @@ def test_signs_against_gibbs_sampling(engine, leaning, seed):
     assert_allclose(posterior.std() / sd, 1.0, atol=0.2)
     levels = [0.05, 0.5, 0.95]
     quantile_error = (posterior.quantile(levels) - np.quantile(draws, levels, axis=0)) / sd
-    assert np.sqrt(np.mean(quantile_error**2)) < 0.15
+    assert np.sqrt(np.mean(quantile_error**2)) < 0.2
 
 
 @pytest.fixture(scope="module")

@@ -159,7 +159,8 @@ class Predictive:
         Returns
         -------
         crps : ndarray of shape (n,) or (n, n_targets)
-            In units of y; nan where `mean` is.
+            In units of y; nan where `mean` is, or where two quadratures disagree: an exponential
+            of heavy tails has none.
 
         Raises
         ------

@@ -193,14 +193,16 @@ class InducingPosterior:
         return covariance + b.T @ b
 
     def sample(self, split, X, v, rng, *, noisy):
-        """Draws of the outcome, or of f, for draws of v; noise and e are those of a row alone.
+        """Joint draws of the outcomes of some rows, or of f, for draws of v.
 
         ``v`` has shape (M, n_targets, n_samples), the result (n, n_targets, n_samples).
         """
-        a = self.projected(split, X)
-        outcome, process = self._variances(split, X, 0.0, a, "fitc")
-        spread = np.sqrt(outcome if noisy else process)[:, None, None]
-        return np.tensordot(a, v, (0, 0)) + spread * rng.standard_normal((len(X), *v.shape[1:]))
+        a, prior = self.projected(split, X), split.signal(X)
+        # Where v leaves little open, rounding is not to make it indefinite.
+        remainder = prior - a.T @ a + np.diag(JITTER * np.diag(prior))
+        e = np.tensordot(_root(remainder)[0], rng.standard_normal((len(X), *v.shape[1:])), 1)
+        noise = np.sqrt(split.noise(X) * noisy)[:, None, None]
+        return np.tensordot(a, v, (0, 0)) + e + noise * rng.standard_normal(e.shape)
 
     def sample_values(self, n_samples, rng):
         """Draws of v, shape (M, n_targets, n_samples)."""

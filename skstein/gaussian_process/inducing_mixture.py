@@ -77,7 +77,7 @@ class InducingMixture:
     def draws(self, X, n_samples, rng, *, noisy):
         """Draws of the outcomes, or of the processes alone, (n, n_targets, n_samples).
 
-        What inducing values leave open is drawn for each row on its own.
+        What inducing values leave open is drawn jointly for the rows of a block.
         """
         chosen = rng.choice(len(self.particles), n_samples, p=self.weights)
         draws = np.empty((len(X), len(self.scale), n_samples))

@@ -361,7 +361,10 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         return 0.5 * len(y) * np.sum(1.0 + np.log(2.0 * np.pi * np.maximum(y.var(axis=0), _TINY)))
 
     def _with_lengths_of_rows(self, theta, share):
-        """``theta`` with a ``share`` of the spread of X as length scales, if they are of all X."""
+        """``theta`` with a ``share`` of the spread of X as length scales, if they are of all X.
+
+        And with the mean square of y as constants.
+        """
         kernel, spread = self.kernel_.clone_with_theta(theta), self._optimizer_rows[1].std(axis=0)
         given = kernel.get_params()
         for part in kernel.hyperparameters:
@@ -370,6 +373,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             if name.endswith("length_scale") and not periodic and n in (1, len(spread)):
                 size = share * (spread if n > 1 else np.linalg.norm(spread))
                 kernel.set_params(**{name: np.where(size > 0.0, size, given[name])})
+            elif name.endswith("constant_value"):
+                kernel.set_params(**{name: max(np.mean(self._optimizer_rows[2] ** 2), _TINY)})
         return kernel.theta
 
     def _optimum(self, objective, start, bounds):
@@ -597,9 +602,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         """Draw outcomes from the posterior predictive distribution, at linear cost.
 
         Each column comes from one particle and one draw of its inducing values, which make the
-        outcomes of all rows belong together. What the inducing values leave open is drawn for each
-        row on its own: every row has its exact distribution, but rows closer to each other than
-        to the inducing inputs differ more than draws of `sample_y` do.
+        outcomes of all rows belong together. What the inducing values leave open is drawn jointly
+        for a thousand rows at a time, as they come: of no more, draws are those of `sample_y`.
 
         Parameters
         ----------

@@ -62,5 +62,4 @@ def _normal_entropy(theta):
         whole.merge(part)
     covariances = np.stack([part.scatter / (part.count - 1) for part in (whole, first, second)])
     log_dets = np.linalg.slogdet(covariances)[1]
-    constant = 0.5 * d * (1.0 + math.log(2.0 * math.pi))
-    return float(constant + log_dets @ [1.0, -0.25, -0.25])
+    return float(0.5 * d * (1.0 + math.log(2.0 * math.pi)) + log_dets @ [1.0, -0.25, -0.25])

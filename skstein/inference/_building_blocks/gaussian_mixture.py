@@ -99,8 +99,7 @@ def _best_cut(points, least):
     if n < 2 * least:
         return -1.0, None
     centred = points - points.mean(axis=0)
-    axes = np.linalg.svd(centred, full_matrices=False)[2]
-    along = np.hstack([centred, centred @ axes.T])
+    along = np.hstack([centred, centred @ np.linalg.svd(centred, full_matrices=False)[2].T])
     order = np.argsort(along, axis=0, kind="stable")
     sums = np.cumsum(np.take_along_axis(along, order, axis=0), axis=0)[least - 1 : n - least]
     size = np.arange(least, n - least + 1)[:, None]

@@ -65,8 +65,7 @@ class WeightPrior:
         if self.prior.precisions == "given":
             return self.expected_precision(np.square(coef))
         df, scale = self.prior.df, self.prior.scale
-        rate = 0.5 * (df * np.square(scale) + coef**2)
-        return rng.gamma(0.5 * (df + 1.0), size=len(coef)) / rate
+        return rng.gamma(df / 2 + 0.5, size=len(coef)) / (0.5 * (df * np.square(scale) + coef**2))
 
 
 class SharedPrecision(WeightPrior):
