@@ -198,7 +198,7 @@ def test_predictions_are_lazy(method, rows):
     assert isinstance(lazy, da.Array)
     assert lazy.shape == expected.shape
     assert lazy.dtype == expected.dtype
-    assert_allclose(lazy.compute(), expected, rtol=1e-12)
+    assert_allclose(lazy.compute(), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_predictions_of_a_frame_keep_its_index(rows):

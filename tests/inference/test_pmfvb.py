@@ -41,10 +41,10 @@ def test_blocks_of_correlated_coordinates_understate_their_spread(options, seed)
     )
     posterior = infer(gaussian(PRECISION), engine, random_state=seed)
     # 1000 chains; re-pairing adds noise of the order of the step: (h P_12 / 2)^2 / (h P_11) < 1 %.
-    # A subset of three moves all chains alike, by a third of that variance in all.
+    # A subset of three moves all chains alike, by a third of that variance in all: so does the mean.
     expected = np.diag(1 / PRECISION.diagonal())
     assert_allclose(posterior.cov() / expected[0, 0], np.eye(2), atol=5 * np.sqrt(2 / 1000))
-    assert np.abs(posterior.mean()).max() < 0.6 * 5 / np.sqrt(1000)
+    assert np.abs(posterior.mean()).max() < 0.6 * 8 / np.sqrt(1000)
 
 
 def test_blocks_of_whitened_coordinates_lose_nothing_of_a_gaussian(seed):
