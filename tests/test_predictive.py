@@ -688,3 +688,15 @@ def test_an_exponential_of_heavy_tails_has_no_crps(rng):
     scaled = TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, y)
     expected = y.std() * predictive(scaled.regressor_, X).crps((y - y.mean()) / y.std())
     assert_allclose(predictive(scaled, X).crps(y), expected, rtol=0.01)
+
+
+def test_the_crps_of_rounded_outcomes_is_that_of_draws(rng):
+    """Steps of the inverse lie within cells, and no row is lost."""
+    X = rng.normal(size=(100, 1))
+    y = np.round(3.0 * X[:, 0] + 1.0 + rng.normal(size=100))
+    inner = BayesianLinearRegression("laplace", random_state=0)
+    rounded = {"func": np.positive, "inverse_func": np.round, "check_inverse": False}
+    found = predictive(TransformedTargetRegressor(inner, **rounded).fit(X, y), X)
+    draws, others = (found.sample_predictive(4000, random_state=seed) for seed in (0, 1))
+    expected = np.abs(draws - y[:, None]).mean(axis=1) - 0.5 * np.abs(draws - others).mean(axis=1)
+    assert_allclose(found.crps(y), expected, atol=0.1)

@@ -177,8 +177,7 @@ def balanced_selection(x, z, knots, slopes, n_points, sweeps):
     starts = np.arange(n_points + 1) * len(x) // n_points
     places = np.arange(n_points) * _GOLDEN % 1.0
     indices = starts[:-1] + (places * np.diff(starts)).astype(np.int64)
-    arrays = frozen(x), frozen(z), frozen(knots), frozen(slopes)
-    _balanced(*arrays, starts, int(sweeps), indices)
+    _balanced(*map(frozen, (x, z, knots, slopes)), starts, int(sweeps), indices)
     return indices
 
 

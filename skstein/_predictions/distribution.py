@@ -159,8 +159,8 @@ class Predictive:
         Returns
         -------
         crps : ndarray of shape (n,) or (n, n_targets)
-            In units of y; nan where `mean` is, or where two quadratures disagree: an exponential
-            of heavy tails has none.
+            In units of y. Of a transformed outcome nan where the inverse transform is not defined
+            for a thousandth of it, or where heavy tails make it infinite.
 
         Raises
         ------

@@ -199,7 +199,7 @@ class InducingPosterior:
         """
         a, prior = self.projected(split, X), split.signal(X)
         # Where v leaves little open, rounding is not to make it indefinite.
-        remainder = prior - a.T @ a + np.diag(JITTER * np.diag(prior))
+        remainder = prior - a.T @ a + np.diag(JITTER * np.diag(prior) + _TINY)
         e = np.tensordot(_root(remainder)[0], rng.standard_normal((len(X), *v.shape[1:])), 1)
         noise = np.sqrt(split.noise(X) * noisy)[:, None, None]
         return np.tensordot(a, v, (0, 0)) + e + noise * rng.standard_normal(e.shape)

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from .._tools.parallel import one_thread
 from .._tools.row_blocks import row_batches, row_blocks
 from .inducing import InducingPosterior, SplitKernel
+
+_JOINT_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -77,15 +80,16 @@ class InducingMixture:
     def draws(self, X, n_samples, rng, *, noisy):
         """Draws of the outcomes, or of the processes alone, (n, n_targets, n_samples).
 
-        What inducing values leave open is drawn jointly for the rows of a block.
+        What inducing values leave open is drawn jointly for 1024 rows at a time.
         """
         chosen = rng.choice(len(self.particles), n_samples, p=self.weights)
         draws = np.empty((len(X), len(self.scale), n_samples))
         for index in np.unique(chosen):
             particle, columns = self.particles[index], np.flatnonzero(chosen == index)
             values = particle.sample_values(len(columns), rng)
-            for rows in row_batches(len(X), len(values) + values[0].size):
-                drawn = particle.sample(self.split, X[rows], values, rng, noisy=noisy)
+            for rows in gen_batches(len(X), _JOINT_ROWS):
+                with one_thread():
+                    drawn = particle.sample(self.split, X[rows], values, rng, noisy=noisy)
                 draws[rows, :, columns] = drawn
         draws *= self.scale[:, None]
         draws += self.center[:, None]

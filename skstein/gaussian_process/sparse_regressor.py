@@ -363,7 +363,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
     def _with_lengths_of_rows(self, theta, share):
         """``theta`` with a ``share`` of the spread of X as length scales, if they are of all X.
 
-        And with the mean square of y as constants.
+        And with the mean square of y as every constant.
         """
         kernel, spread = self.kernel_.clone_with_theta(theta), self._optimizer_rows[1].std(axis=0)
         given = kernel.get_params()
@@ -603,7 +603,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
 
         Each column comes from one particle and one draw of its inducing values, which make the
         outcomes of all rows belong together. What the inducing values leave open is drawn jointly
-        for a thousand rows at a time, as they come: of no more, draws are those of `sample_y`.
+        for 1024 rows at a time, as they come: of no more, draws are those of `sample_y`.
 
         Parameters
         ----------

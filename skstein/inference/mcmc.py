@@ -378,8 +378,7 @@ class MCMCState:
 
 def _described(value):
     """A parameter as text: two objects that do not say what they are differ by their class."""
-    silent = type(value).__repr__ is object.__repr__
-    return type(value).__qualname__ if silent else repr(value)
+    return type(value).__qualname__ if type(value).__repr__ is object.__repr__ else repr(value)
 
 
 def _compare_moments(posterior, state, diagnostics, problems):

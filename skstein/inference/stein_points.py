@@ -176,8 +176,7 @@ class SteinPoints(ParticleEngine):
         if chains is None:
             points = target.sample_start(rng, self.n_candidates)
             return points, target.score(points)
-        n_draws = -(-self.n_candidates // _N_CHAINS)
-        _, points, scores, _ = HMC().draw(target, n_draws, chains)
+        _, points, scores, _ = HMC().draw(target, -(-self.n_candidates // _N_CHAINS), chains)
         drawn.append((points, scores))
         return points.reshape(-1, target.dim), scores.reshape(-1, target.dim)
 

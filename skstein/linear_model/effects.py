@@ -124,8 +124,7 @@ def _drawn(code, known, theta, which):
     """Standard normal draws of a group that was not seen, one per particle."""
     seed = np.uint64((int(-code) * 0x9E3779B97F4A7C15 + int(which)) % 2**64)
     hashes, known = _hashed(theta, seed), np.sort(_hashed(known, seed))
-    rank = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-    return ndtri((rank + 0.5) / len(known))
+    return ndtri((np.minimum(np.searchsorted(known, hashes), len(known) - 1) + 0.5) / len(known))
 
 
 def _hashed(theta, seed):

@@ -85,8 +85,7 @@ def build_target(model, X, y, sample_weight, offset, stream):
     scaling = model._find_scaling(False, features, y, weights, at)
     scaling = replace(scaling, offset_column=column, offset_given=offset is not None)
 
-    none = np.zeros((len(y), len(found[0][0][1])))
-    like = model._regression(none, y, weights, at, scaling)
+    like = model._regression(np.zeros((len(y), len(found[0][0][1]))), y, weights, at, scaling)
     blocks = blocks.derive(_regression_of, read, encode, like, scaling)
     regression = over_shards(like, blocks, [survey.n for survey in surveys])
     target, to_original = model._assembled(regression, scaling)

@@ -106,8 +106,7 @@ def normalized_ksd(samples, scores, weights=None, kernel="imq"):
     True
     """
     value = ksd(samples, scores, weights, kernel)
-    n = len(samples) if weights is None else np.count_nonzero(weights)
-    return float(np.sqrt(n)) * value
+    return value * float(np.sqrt(len(samples) if weights is None else np.count_nonzero(weights)))
 
 
 def mmd(samples, reference, weights=None, reference_weights=None, kernel="rbf"):

@@ -155,7 +155,7 @@ class Outcome:
 
         It may be narrow beside the error, or far out; so the nodes are about the mode of the error
         given the outcome, of which there is one where the log density is concave. All shapes
-        broadcast to that of ``spread``.
+        broadcast to that of ``spread``, (n, m).
         """
         u = np.zeros_like(spread)
         low, high = np.sort([u, spread * self.residual([eta[0] + u, *eta[1:]], y)[0]], axis=0)
@@ -164,7 +164,7 @@ class Outcome:
             bend = spread**2 * np.maximum(self.curvature(moved, y)[0][0], 0.0)
             width = (1.0 + bend) ** -0.5
             step = (spread * self.residual(moved, y)[0] - u) * width**2
-            if np.all(np.abs(step) <= 0.01 * width):
+            if not np.any(np.abs(step) > 0.01 * width):
                 break
             low, high = np.where(step > 0.0, u, low), np.where(step > 0.0, high, u)
             to = u + np.clip(step, -1.0 - np.abs(u), 1.0 + np.abs(u))

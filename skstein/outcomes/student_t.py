@@ -93,7 +93,7 @@ class StudentT(LocationScale):
     def log_density_widened(self, eta, y, spread):
         # A Student t is a mixture of normals over the logarithm w of their precision, a Gamma
         # variable of shape df / 2 and mean 1. An outlier has a small precision, or a large error.
-        half, square = 0.5 * self._df(eta), np.square(y - eta[0])
+        half, square = 0.5 * np.minimum(self._df(eta), 1e6), np.square(y - eta[0])
         width, scale = half**-0.5, np.exp(eta[1])
         # The range in which the integrand is not negligible, by the Student t alone and by the
         # prior of w against the integrand at 0: expm1(w) - w >= w**2 / (2 - w) for w < 0.

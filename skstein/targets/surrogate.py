@@ -173,8 +173,7 @@ def chosen_rows(target, laplace, n_rows="auto"):
     if n_rows == "auto" and share.sum() > _MOST_ROWS * len(size):
         share = np.ones(len(size))
     # Systematically: their number, and that of each kind that lies together, is as it should be.
-    ends = np.floor(np.cumsum(share) + rng.random())
-    rows = np.flatnonzero(np.diff(ends, prepend=0.0) > 0.0)
+    rows = np.flatnonzero(np.diff(np.floor(np.cumsum(share) + rng.random()), prepend=0.0) > 0.0)
     rows = np.union1d(rows, np.flatnonzero(share == 1.0))
     return rows, 1.0 / share[rows]
 

@@ -228,12 +228,14 @@ def test_a_kernel_density_is_the_mixture_of_its_kernels(rng):
 
 
 def test_at_bandwidth_one_the_kernels_are_one_gaussian(rng):
-    theta, weights = rng.normal(size=(100, 2)), rng.dirichlet(np.full(100, 5.0))
-    draws, density = grouped_draws(theta, weights, 5000, rng, 1.0)
-    # The kernel moves with its draws, by no more than their sampling error.
+    for _ in range(3):
+        theta, weights = rng.normal(size=(100, 2)), rng.dirichlet(np.full(100, 5.0))
+        draws, density = grouped_draws(theta, weights, 5000, rng, 1.0)
+        if len(density.kernels) == 1:  # one cloud in a hundred looks like two groups
+            break
+    # The kernel moves with its draws, by no more than their sampling error: of one that is five
+    # deviations out that is much.
     expected = multivariate_normal(*weighted_moments(theta, weights)).logpdf(draws)
-    if len(density.kernels) > 1:
-        pytest.skip("one cloud in a hundred looks like two groups")
     assert np.abs(density.log_density(draws) - expected).max() < 1.0
 
 

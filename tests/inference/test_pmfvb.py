@@ -41,7 +41,7 @@ def test_blocks_of_correlated_coordinates_understate_their_spread(options, seed)
     )
     posterior = infer(gaussian(PRECISION), engine, random_state=seed)
     # 1000 chains; re-pairing adds noise of the order of the step: (h P_12 / 2)^2 / (h P_11) < 1 %.
-    # A subset of three moves all chains alike, by a third of that variance in all: so does the mean.
+    # A subset of three moves all chains alike, by a third of that variance in all: the mean, too.
     expected = np.diag(1 / PRECISION.diagonal())
     assert_allclose(posterior.cov() / expected[0, 0], np.eye(2), atol=5 * np.sqrt(2 / 1000))
     assert np.abs(posterior.mean()).max() < 0.6 * 8 / np.sqrt(1000)
@@ -363,6 +363,7 @@ def test_a_run_that_goes_on_pools_as_many_snapshots(seed):
     assert len(posterior) == 50 * 10
 
 
+@pytest.mark.filterwarnings("ignore:PMFVB. the posterior is likely to be wrong")
 def test_pooled_particles_are_thinned_and_have_the_moments_of_the_pool(seed):
     """Exact ones, since the density is normal; with several blocks they stay where they are."""
     engines = [

@@ -321,7 +321,9 @@ def test_tails_that_are_too_heavy_for_particles_are_found_or_reported(seed):
     low, high = model.posterior_.quantile([0.05, 0.95])
     # Of two runs of chains with 17,000 effective draws and more, which agree to a tenth.
     widths = [54.8, 5.2, 8.7, 11.0, 22.3, 39.1, 3.9, 6.4, 3.3, 7.5, 47.8, 3.9, 7.0, 9.4, 14.3]
-    assert caught or np.all(high - low > 0.65 * np.array(widths))
+    reasons = "chains along them do not agree", "chains find other"
+    warned = any(reason in str(warning.message) for warning in caught for reason in reasons)
+    assert warned or np.all(high - low > 0.65 * np.array(widths))
 
 
 @pytest.mark.slow

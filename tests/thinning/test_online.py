@@ -323,7 +323,7 @@ def test_a_long_stream_keeps_its_spread(offset, seed):
     thinner = OnlineKSDThinner(100).fit(x, -x)
     assert abs(thinner.sd_ratio_.mean() - 1.0) < 0.02
     plain = OnlineKSDThinner(100, spread=0.0).fit(x, -x)
-    assert plain.sd_ratio_.mean() < thinner.sd_ratio_.mean() - 0.01
+    assert plain.sd_ratio_.mean() < min(0.985, thinner.sd_ratio_.mean() - 0.01)
 
 
 def test_a_fit_holds_no_copy_of_the_stream(rng):

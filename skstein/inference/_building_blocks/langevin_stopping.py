@@ -171,6 +171,5 @@ class _StateMoments:
             return {"rhat": np.inf, "rhat_distance": np.inf}
         means, squares = self._moving / n
         within = (squares - means**2).mean(axis=0) * n / (n - 1)
-        between = means.var(axis=0, ddof=1)
-        rhat = np.sqrt((n - 1) / n + between / np.maximum(within, 1e-300))
+        rhat = np.sqrt((n - 1) / n + means.var(axis=0, ddof=1) / np.maximum(within, 1e-300))
         return {"rhat": float(rhat[:-1].max()), "rhat_distance": float(rhat[-1])}

@@ -218,8 +218,7 @@ class StartDraws:
 
     def __init__(self, target, rng):
         dim = target.dim
-        many = comparable(target, _CHEAP_UP_TO)
-        m = 4 * MAX_PARTICLES if many else affordable_particles(target)
+        m = 4 * MAX_PARTICLES if comparable(target, _CHEAP_UP_TO) else affordable_particles(target)
         n_normal = m // 2 if dim <= _COMPARED_UP_TO else m
         z = rng.standard_normal((m, dim))
         z[n_normal:] = rng.standard_cauchy((m - n_normal, dim))
@@ -387,7 +386,7 @@ def stein_residuals(z, scores, weights):
     flagged = ((mean > 0.35) & (z_mean > 4)) | ((spread > 0.5) & (z_spread > 4))
     # Particles of SVGD that are right came to 4.5 in 55 coordinates.
     flagged |= (skew > MAX_SKEW) & (z_skew > 5)
-    flagged |= (mean > 2) | (spread > max(1.0, 6.0 * np.sqrt(2.0 / ess)))
+    flagged |= (mean > 2) | (spread > np.clip(6.0 * np.sqrt(2.0 / ess), 1.0, 4.0))
     overall, z_overall = residual(product.mean(axis=1), -1.0)
     counts = overall > 2 * MAX_SHRINKAGE and z_overall > 4
     shrinkage = 0.5 * (weights @ product.mean(axis=1) + 1.0) if counts else 0.0

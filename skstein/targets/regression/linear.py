@@ -250,8 +250,7 @@ class LinearTarget(RegressionTarget):
     def hessian(self, theta, rows=None):
         """Negative Hessian of the log density (dim, dim), over ``rows`` scaled to all rows."""
         _, rss, moment = self._sufficient(theta[None, :-1], rows)
-        kept = rows is None and self._gram is not None
-        gram = self._gram if kept else self._gram_of_rows(rows)
+        gram = self._gram if rows is None and self._gram is not None else self._gram_of_rows(rows)
         precision = math.exp(-theta[-1])
         hessian = np.empty((self.dim, self.dim))
         hessian[:-1, :-1] = precision * gram + self._prior_precision(theta)
