@@ -172,8 +172,9 @@ def test_a_classification_averages_probabilities(n_classes):
     assert clf.predict_interval(X).shape == (60, n_classes, 2)
 
 
-@pytest.mark.parametrize("activation", ["relu", "tanh", "relu-tanh", "logistic"])
-@pytest.mark.parametrize("hidden", [(), 6, (6, 5)])
+@pytest.mark.parametrize(
+    ("activation", "hidden"), crossed(["relu", "tanh", "relu-tanh", "logistic"], [(6, 5), 6, ()])
+)
 def test_it_learns(activation, hidden):
     X, y = load_iris(return_X_y=True)
     clf = BayesianMLPClassifier(hidden, activation, n_networks=3, random_state=0)

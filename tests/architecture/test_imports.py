@@ -251,6 +251,7 @@ ROWS = {
         "skstein.inference.base",
     ),
     "skstein.gaussian_process.inducing_mixture": (
+        "sklearn.utils",
         "skstein._tools.row_blocks",
         "skstein._tools.parallel",
     ),
