@@ -14,7 +14,7 @@ from .._tools.parallel import one_thread
 from .._tools.row_blocks import row_batches, row_blocks
 from .inducing import InducingPosterior, SplitKernel
 
-_JOINT_ROWS = 1024
+_JOINT_ROWS = 1024  # of draws: a Cholesky factor of so many costs little
 
 
 @dataclass(frozen=True)
