@@ -34,6 +34,7 @@ from sklearn.preprocessing import (
 
 from skstein import BayesianLinearRegression, BayesianLogisticRegression
 from skstein.inference import LaplaceDraws
+from skstein.noise import StudentTNoise
 from skstein.predictive import Predictive, predictive
 
 # The fits here only have to give particles: whether those are a good posterior is tested elsewhere.
@@ -682,7 +683,7 @@ def test_an_exponential_of_heavy_tails_has_no_crps(rng):
     """A cell six normal scores out would decide; under a straight map none does."""
     X = rng.normal(size=(60, 2))
     y = np.exp(0.5 * X[:, 0] + 0.3 * rng.standard_t(2.5, size=60))
-    inner = BayesianLinearRegression("laplace", noise="student-t", random_state=0)
+    inner = BayesianLinearRegression("laplace", noise=StudentTNoise(df=2.5), random_state=0)
     log = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, y)
     assert np.isnan(predictive(log, X).crps(y)).all()
     scaled = TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, y)

@@ -160,7 +160,8 @@ class Predictive:
         -------
         crps : ndarray of shape (n,) or (n, n_targets)
             In units of y. Of a transformed outcome nan where the inverse transform is not defined
-            for a thousandth of it, or where heavy tails make it infinite.
+            for a thousandth of it, or where what is six normal scores out decides: heavy tails may
+            make it infinite.
 
         Raises
         ------
