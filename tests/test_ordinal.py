@@ -283,9 +283,8 @@ def test_two_classes_predict_as_probit_regression(rng, seed):
     proba, expected = ours.predict_proba(X), theirs.fit(X, y).predict_proba(X)
     assert_allclose(proba, expected, atol=0.01)
     assert_allclose(ours.decision_function(X), np.log(proba[:, 1] / proba[:, 0]), rtol=1e-9)
-    assert_allclose(
-        ours.predict_interval(X), theirs.predict_interval(X), atol=0.05
-    )  # of 200 particles
+    # Ends of intervals are those of 200 particles.
+    assert_allclose(ours.predict_interval(X), theirs.predict_interval(X), atol=0.05)
 
 
 @every_link

@@ -65,8 +65,8 @@ from .inducing_mixture import InducingMixture, normal_draws
 
 _MOST_WEIGHT = 0.9  # of one particle, beyond which it stands alone
 _GAIN = 3.0  # in log likelihood over noise, with less of which a kernel has found nothing
-_SHARES = 1.0, 0.5  # of the spread of the rows, with which length scales start again
-_FAR = np.log(100.0)  # if they are that much larger or smaller, or have found nothing
+_SHARES = 1.0, 0.5  # of the spread of X, with which length scales start again
+_FAR = np.log(100.0)  # if they, or constants, are that far off, or have found nothing
 _TINY = np.finfo(np.float64).tiny
 _FLAT = 1e-3  # gain in log likelihood, and slope relative to it, too small to search on
 _N_NODES = 20  # of the quadrature over the process where its outcome is transformed
@@ -348,7 +348,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             optima = [self._optimum(objective, start, bounds) for start in starts]
             nothing = min(cost for _, cost in optima) > self._cost_of_noise() - _GAIN
             for share in _SHARES:
-                start = np.clip(self._with_lengths_of_rows(starts[0], share), *bounds.T)
+                start = np.clip(self._in_units_of_rows(starts[0], share), *bounds.T)
                 if np.abs(start - starts[0]).max() > (0.0 if nothing else _FAR):
                     optima.append(self._optimum(objective, start, bounds))
         kernel.theta, least = min(optima, key=lambda optimum: optimum[1])
@@ -360,10 +360,10 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         y = self._optimizer_rows[2]
         return 0.5 * len(y) * np.sum(1.0 + np.log(2.0 * np.pi * np.maximum(y.var(axis=0), _TINY)))
 
-    def _with_lengths_of_rows(self, theta, share):
-        """``theta`` with a ``share`` of the spread of X as length scales, if they are of all X.
+    def _in_units_of_rows(self, theta, share):
+        """``theta`` in units of the rows on which it is chosen.
 
-        And with the mean square of y as every constant.
+        Length scales of all of X are a ``share`` of its spread, constants the mean square of y.
         """
         kernel, spread = self.kernel_.clone_with_theta(theta), self._optimizer_rows[1].std(axis=0)
         given = kernel.get_params()

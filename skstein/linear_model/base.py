@@ -439,7 +439,7 @@ class BayesianLinearModel(BayesianEstimator):
         """Intercepts (m, k) and coefficients (m, k, p) of the k linear predictors."""
         first = int(self._scaling.fit_intercept)
         rows = theta[:, : self._n_linear].reshape(len(theta), self._outcome.n_predictors, -1)
-        return rows[:, :, 0] if first else np.zeros(rows.shape[:2]), rows[:, :, first:]
+        return (rows[:, :, 0] if first else np.zeros(rows.shape[:2])), rows[:, :, first:]
 
     @property
     def _n_linear(self):
