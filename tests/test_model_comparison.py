@@ -125,8 +125,8 @@ def test_of_several_probit_classes_ratios_are_those_of_the_fit(rng):
         rest = np.arange(30) != i
         expected.append(model.fit(X[rest], y[rest]).log_predictive(X[[i]], y[[i]])[0])
     found = loo(model.fit(X, y), X, y).pointwise[left_out]
-    assert abs(found.sum() - sum(expected)) < 0.1
-    assert_allclose(found, expected, atol=0.1)
+    assert abs(found.sum() - sum(expected)) < 0.2
+    assert_allclose(found, expected, atol=0.15)
 
 
 @pytest.mark.parametrize("weights", ["of rows", "of classes"])

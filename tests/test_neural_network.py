@@ -1148,6 +1148,7 @@ def test_one_row_of_a_stream_says_little_of_the_noise(rng):
     assert_allclose(found[-1], found[-2], rtol=0.05)  # alone it was half as much again
 
 
+@pytest.mark.filterwarnings("ignore:.*too small for the priors")
 @pytest.mark.parametrize("size", [1, later(2), later(5)])
 def test_noise_in_small_chunks_is_no_smaller(size, rng):
     n = 400 * size

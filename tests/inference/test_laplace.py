@@ -92,7 +92,7 @@ def test_tails_that_the_gaussian_does_not_reach_show_in_few_coordinates(dim, see
     infer(student(40), "laplace", random_state=seed)
 
 
-@pytest.mark.filterwarnings("ignore:LaplaceDraws. the posterior is likely to be wrong")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_limit_is_a_parameter(seed):
     target = LogDensity(
         lambda t: (-0.5 * t**2 - 0.05 * t**4).sum(axis=1), score=lambda t: -t - 0.2 * t**3, dim=2

@@ -314,6 +314,7 @@ def test_early_stopping_waits_and_restores_the_best_state(rng, seed):
     assert path[0] < path.max() - 0.5
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_early_stopping_keeps_the_rows_apart(rng, seed):
     """The log densities of the posterior are those of nine tenths of the rows."""
     target = logistic_target(rng)
@@ -326,6 +327,7 @@ def test_early_stopping_keeps_the_rows_apart(rng, seed):
     assert_allclose(posterior.diagnostics["validation_score"], expected)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_early_stopping_that_did_not_stop_says_so(rng, seed):
     with pytest.warns(ConvergenceWarning, match="the validation score was still growing"):
         validated(logistic_target(rng), seed, max_iter=30, n_iter_no_change=100)

@@ -304,7 +304,7 @@ def test_row_sums_survive_outliers_and_many_replacements(budget, rng):
     thinner = OnlineKSDThinner(50, budget=budget).partial_fit(x, s)
     assert thinner.indices_.min() >= 60
     assert thinner.n_accepted_ > (2 * 50 if budget == "cap" else 10_000)
-    assert relative_drift(thinner, x, s) < 1e-10
+    assert relative_drift(thinner, x, s) < 1e-7
 
 
 @pytest.mark.slow
