@@ -459,9 +459,9 @@ def test_chains_whose_proposals_diverge_begin_again_with_shorter_steps(seed):
     assert_allclose(posterior.particles.var(axis=0), variance, rtol=0.15)
 
 
-@pytest.mark.filterwarnings("ignore:MCMC. the posterior is likely to be wrong")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_divergences_are_reported(seed):
-    """A density that ends at a wall, without a word from its score."""
+    """A density that ends at a wall, without a word from its score: one run in ten misses it."""
     target = LogDensity(
         lambda t: np.where(np.abs(t[:, 0]) < 1.0, -0.5 * (t**2).sum(axis=1), -np.inf),
         score=lambda t: -t,
@@ -469,7 +469,8 @@ def test_divergences_are_reported(seed):
     )
     with pytest.warns(ConvergenceWarning, match="proposals diverged"):
         engine = MCMC(n_draws=100, max_draws=300)
-        infer(target, engine, init=np.zeros((8, 2)), random_state=seed)
+        for repetition in range(4):
+            infer(target, engine, init=np.zeros((8, 2)), random_state=4 * seed + repetition)
 
 
 class Bare:
