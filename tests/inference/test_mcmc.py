@@ -196,9 +196,9 @@ def test_chains_go_on_until_there_are_enough_draws(seed):
     """For means and for outer quantiles, whose errors may be half as large again."""
     lengths = np.zeros(2)
     for i, most in enumerate((0.06, 0.02)):
-        for repetition in range(4):
+        for repetition in range(3):
             engine = MCMC(max_mcse=most, n_draws=20)
-            posterior = infer(standard_normal(), engine, random_state=4 * seed + repetition)
+            posterior = infer(standard_normal(), engine, random_state=3 * seed + repetition)
             assert posterior.diagnostics["mcse"].max() <= most
             assert posterior.diagnostics["ess"].min() >= 400
             lengths[i] += posterior.n_iter - 100
@@ -459,7 +459,6 @@ def test_chains_whose_proposals_diverge_begin_again_with_shorter_steps(seed):
     assert_allclose(posterior.particles.var(axis=0), variance, rtol=0.15)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_divergences_are_reported(seed):
     """A density that ends at a wall, without a word from its score: one run in ten misses it."""
     target = LogDensity(
@@ -467,10 +466,14 @@ def test_divergences_are_reported(seed):
         score=lambda t: -t,
         dim=2,
     )
-    with pytest.warns(ConvergenceWarning, match="proposals diverged"):
-        engine = MCMC(n_draws=100, max_draws=300)
-        for repetition in range(4):
-            infer(target, engine, init=np.zeros((8, 2)), random_state=4 * seed + repetition)
+
+    def reports(random_state):
+        with pytest.warns(ConvergenceWarning) as caught:
+            engine = MCMC(n_draws=100, max_draws=300)
+            infer(target, engine, init=np.zeros((8, 2)), random_state=random_state)
+        return any("proposals diverged" in str(warning.message) for warning in caught)
+
+    assert any(reports(4 * seed + repetition) for repetition in range(4))
 
 
 class Bare:
