@@ -607,7 +607,7 @@ def test_outcomes_whose_probability_is_refused():
 def test_weights_whose_posterior_rounding_blurs(rng):
     """The log density is of size 1e17, where neighbouring numbers are 16 apart."""
     X, _, codes = data(rng)
-    model = BayesianLogisticRegression(ENGINES["svgd"], random_state=0)
+    model = BayesianLogisticRegression(SVGD(20, max_iter=20), random_state=0)
     with pytest.warns(ConvergenceWarning, match="lost to rounding; reduce sample_weight"):
         model.fit(X, codes, np.full(len(X), 1e16))
 

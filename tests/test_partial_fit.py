@@ -106,14 +106,14 @@ def test_short_chunks_lose_nothing(outcome, rng, seed):
 @quiet
 def test_a_linear_stream_keeps_all_that_rows_say(rng, seed):
     """Outliers, and the first rows without one: a few sums are enough, and no row is held."""
-    X = rng.normal(size=(1000, 3))
-    noise = np.exp(1.5 * rng.normal(size=1000))
+    X = rng.normal(size=(500, 3))
+    noise = np.exp(1.5 * rng.normal(size=500))
     noise[:100] = 0.1 * rng.normal(size=100)
     y = X @ [1.0, 0.0, -1.0] + noise
     options = {"random_state": seed, "standardize": False}
     fitted = BayesianLinearRegression("mcmc", **options).fit(X, y)
     streamed = BayesianLinearRegression(PMD(), **options)
-    for start in range(0, 1000, 100):
+    for start in range(0, 500, 100):
         streamed.partial_fit(X[start : start + 100], y[start : start + 100])
     sd = fitted.posterior_.std()
     gap = (streamed.posterior_.mean() - fitted.posterior_.mean()) / sd
@@ -349,7 +349,7 @@ def test_memory_is_that_of_a_chunk(rng):
     Chunks are larger than what is held.
     """
     peaks, sizes = [], []
-    for n_chunks in (3, 12):
+    for n_chunks in (2, 8):
         model = make("logistic", 100)
         stream = np.random.default_rng(0)
         tracemalloc.start()

@@ -685,10 +685,11 @@ def test_an_exponential_of_heavy_tails_has_no_crps(rng):
     y = np.exp(0.5 * X[:, 0] + 0.3 * rng.standard_t(2.5, size=60))
     inner = BayesianLinearRegression("laplace", noise=StudentTNoise(df=2.5), random_state=0)
     log = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, y)
-    assert np.isnan(predictive(log, X).crps(y)).all()
+    rows, of_rows = X[:6], y[:6]
+    assert np.isnan(predictive(log, rows).crps(of_rows)).all()
     scaled = TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, y)
-    expected = y.std() * predictive(scaled.regressor_, X).crps((y - y.mean()) / y.std())
-    assert_allclose(predictive(scaled, X).crps(y), expected, rtol=0.01)
+    expected = predictive(scaled.regressor_, rows).crps((of_rows - y.mean()) / y.std())
+    assert_allclose(predictive(scaled, rows).crps(of_rows), y.std() * expected, rtol=0.01)
 
 
 def test_the_crps_of_rounded_outcomes_is_that_of_draws(rng):
