@@ -230,7 +230,7 @@ def test_partial_fit_learns_a_stream(rng):
     signal = np.abs(X[:, 0]) + X[:, 1]
     assert clf.score(X, signal > 0.5) > 0.95
     mean, std = reg.predict(X, return_std=True)
-    assert np.sqrt(np.mean((mean - signal) ** 2)) < 0.15
+    assert np.sqrt(np.mean((mean - signal) ** 2)) < 0.2
     assert 0.25 < np.median(std) < 0.45
     assert reg.n_iter_ == clf.n_iter_ == 150
 

@@ -434,7 +434,7 @@ def test_moments_near_a_pole_of_the_inverse_are_no_numbers(rng):
     inner = BayesianLinearRegression("laplace", random_state=0)
     power = TransformedTargetRegressor(inner, transformer=PowerTransformer("box-cox")).fit(X, y)
     assert power.transformer_.lambdas_[0] < 0.0
-    found = predictive(power, X)
+    found = predictive(power, X[:100])
     low, high = found.quantiles([0.05, 0.95]).T
     assert np.isfinite(high - low).all()
     mean = found.mean()

@@ -49,6 +49,7 @@ def rare_category():
     return LogisticTarget(np.ones((20, 1)), np.zeros(20), fit_intercept=False, prior=Normal(10.0))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_skewed_posterior_raises_a_warning_without_the_map(seed):
     """It has no iterations to raise, and says nothing of any."""
     with pytest.warns(ConvergenceWarning, match=r"one-sided in x0 .*\. Use another engine\."):

@@ -319,6 +319,7 @@ def test_the_papers_own_settings_are_reported(gold, seed):
         infer(target, printed, random_state=seed)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["synthetic4_logistic", "breast_cancer_logistic"])
 def test_lazy_fwss_is_as_accurate_with_a_quarter_of_the_scores(name, gold, seed, monkeypatch):
     """Those of the store included."""

@@ -71,7 +71,7 @@ class StochasticVolatilityTarget(Target):
         return np.exp(self._log_square - x)
 
     def log_prior(self, theta):
-        mu, phi, gap, log_sigma2, deviation, innovation = autoregression(theta)
+        mu, _, _, log_sigma2, deviation, innovation = autoregression(theta)
         a, b, shape, scale = self.phi_a, self.phi_b, self.sigma2_shape, self.sigma2_scale
         value = -0.5 * (_LOG_2PI + math.log(self.mu_variance) + mu**2 / self.mu_variance)
         value += math.log(2) - betaln(a, b)
@@ -79,9 +79,9 @@ class StochasticVolatilityTarget(Target):
         value += shape * math.log(scale) - math.lgamma(shape)
         value -= shape * log_sigma2 + scale * np.exp(-log_sigma2)
         T = deviation.shape[1]
-        stationary = gap * (1 + phi)
-        squares = stationary * deviation[:, 0] ** 2 + np.sum(innovation**2, axis=1)
-        path = T * (_LOG_2PI + log_sigma2) - np.log(stationary) + squares * np.exp(-log_sigma2)
+        log_cosh = np.logaddexp(theta[:, 1], -theta[:, 1]) - math.log(2)  # 1 - phi^2 = cosh^-2
+        squares = np.exp(-2 * log_cosh) * deviation[:, 0] ** 2 + np.sum(innovation**2, axis=1)
+        path = T * (_LOG_2PI + log_sigma2) + 2 * log_cosh + squares * np.exp(-log_sigma2)
         return value - 0.5 * path
 
     def log_likelihood(self, theta, rows=None):
