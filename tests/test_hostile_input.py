@@ -668,6 +668,7 @@ def test_a_density_that_is_zero_everywhere_is_refused(engine):
         inferred(target, engine)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_particles_of_density_zero_are_not_silent(seed):
     """A half normal density whose score knows nothing of its edge."""
     target = normal(lambda t: np.where(t[:, 0] > 0.0, log_density(t), -np.inf), initial=[0.5, 0.0])

@@ -150,6 +150,7 @@ def test_rows_are_held_while_no_quadratic_fits(rng):
     assert held == [200, 400, 0]
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("drift", [2.0, later(6.0)])
 def test_a_stream_that_drifts_away_from_what_it_remembers_is_reported(drift, rng, seed):
     """No chunk is far from the one before; all together the posterior moves many deviations."""

@@ -51,7 +51,7 @@ def test_nor_to_standard_deviations(engine, seed):
         assert_allclose(infer(steep, engine, random_state=seed).std(), 1.1, atol=0.2)
 
 
-@pytest.mark.filterwarnings("ignore:.*importance-weighted draws have another spread")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_points_that_their_chains_contradict_are_reported(seed):
     # A jump to .65 passes unseen in one seed of twenty, and moves the mean by .17.
     with pytest.warns(ConvergenceWarning, match="the scores are not those of the log density"):

@@ -66,7 +66,7 @@ def test_a_skewed_posterior_raises_none_in_the_map(seed):
     assert posterior.diagnostics["importance_ess"] > 0.8
 
 
-@pytest.mark.filterwarnings("ignore:LaplaceDraws. the posterior is likely to be wrong")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_heavy_tails_or_light_ones_keep_few_weights(seed):
     """-x^2 / 2 - x^4 in five coordinates: the Gaussian at the mode is far too wide."""
     target = LogDensity(
@@ -76,7 +76,7 @@ def test_heavy_tails_or_light_ones_keep_few_weights(seed):
         infer(target, "laplace", random_state=seed)
 
 
-@pytest.mark.filterwarnings("ignore:LaplaceDraws. the posterior is likely to be wrong")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("dim", [1, 3])
 def test_tails_that_the_gaussian_does_not_reach_show_in_few_coordinates(dim, seed):
     """A Student t with 8 degrees of freedom, off by 0.3 at 5 %, and one with 40, off by 0.06."""

@@ -147,7 +147,7 @@ def two_modes(distance):
     )
 
 
-@pytest.mark.filterwarnings("ignore:KSDThinnedMCMC. the posterior is likely to be wrong")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_chains_stuck_in_different_modes_are_reported(seed):
     start = np.where(np.arange(8) < 4, 8.0, -8.0)[:, None]
     with pytest.warns(ConvergenceWarning, match=r"the largest R-hat is above 1\.01"):
@@ -187,6 +187,7 @@ def test_chains_that_cross_between_modes_are_right(seed):
     assert_allclose(posterior.std()[0], np.sqrt(1 + 1.5**2), rtol=0.1)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_too_few_draws_are_reported(seed):
     with pytest.warns(ConvergenceWarning, match="smallest effective sample size is below 400"):
         infer(standard_normal(), KSDThinnedMCMC(n_draws=20, max_draws=20), random_state=seed)
@@ -232,7 +233,7 @@ def test_errors_of_chains_that_ran_off_are_those_of_their_draws(rng, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.filterwarnings("ignore:KSDThinnedMCMC. the posterior is likely to be wrong")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_points_too_few_to_carry_the_moments_are_reported(seed):
     with pytest.warns(ConvergenceWarning, match="kept points miss the chains' means or"):
         infer(standard_normal(8), KSDThinnedMCMC(n_particles=4), random_state=seed)
@@ -349,7 +350,7 @@ def test_diagnostics_are_there_by_coordinate(seed):
     assert posterior.diagnostics["rhat"].max() <= 1.01
 
 
-@pytest.mark.filterwarnings("ignore:.*the posterior is likely to be wrong")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_run_stopped_after_a_few_draws_says_so(rng):
     target = standard_normal()
     engine = KSDThinnedMCMC(n_draws=20)
@@ -408,7 +409,7 @@ def flat_topped(power, root, location):
     ],
     ids=["unit", "wide", "narrow", "correlated"],
 )
-@pytest.mark.filterwarnings("ignore:PMFVB. after .* parts of the density are too narrow")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_flat_top_is_found(engine, power, location, root, seed):
     """The Hessian is almost 0 at its mode, and the Gaussian there many thousand times too wide."""
     target, spread = flat_topped(power, root, location)

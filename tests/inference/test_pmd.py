@@ -424,6 +424,7 @@ def test_a_step_size_outside_its_range_is_refused(size, rng):
         infer(logistic(rng), engine)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_too_small_a_power_is_reported(rng, seed):
     engine = PMD(max_iter=1, batch_size=50)
     with pytest.warns(ConvergenceWarning, match=r"less than a power of 0\.95 of the likelihood"):
@@ -598,7 +599,7 @@ def test_a_bandwidth_beyond_the_group_is_refused(rng):
         infer(logistic(rng), PMD(bandwidth=2.0, init="prior"))
 
 
-@pytest.mark.filterwarnings("ignore:PMD. the posterior is likely to be wrong")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_prior_draws_that_are_only_weighted_degenerate_and_say_so(rng, seed):
     engine = PMD(200, init="prior", strategy="particles")
     with pytest.warns(ConvergenceWarning, match="an effective sample of less than 10%"):
@@ -610,7 +611,7 @@ def test_too_few_particles_for_the_dimension_are_refused(rng):
         infer(logistic(rng), PMD(n_particles=4))
 
 
-@pytest.mark.filterwarnings("ignore:PMD. the posterior is likely to be wrong")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_few_particles_for_a_prior_start_are_reported(rng, seed):
     target = logistic(rng, n=100, p=11)
     with pytest.warns(ConvergenceWarning, match="100 particles are few for a start from the prior"):

@@ -240,7 +240,7 @@ def test_a_callback_of_a_rewhitened_run_sees_the_targets_coordinates(seed):
     assert_allclose(np.array(means), 30.0, atol=5 / np.sqrt(200))
 
 
-@pytest.mark.filterwarnings("ignore:PMFVB. the posterior is likely to be wrong")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_bound_of_a_gaussian_is_its_log_normaliser_less_what_mean_field_costs(seed):
     """KL(q || p) = (sum_j log P_jj - log det P) / 2 with one factor a coordinate. The log densities
     have a standard deviation of 1, and the autocorrelation of a chain is below 0.97."""
@@ -365,7 +365,7 @@ def test_a_run_that_goes_on_pools_as_many_snapshots(seed):
     assert len(posterior) == 50 * 10
 
 
-@pytest.mark.filterwarnings("ignore:PMFVB. the posterior is likely to be wrong")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_pooled_particles_are_thinned_and_have_the_moments_of_the_pool(seed):
     """Exact ones, since the density is normal; with several blocks they stay where they are."""
     engines = [
@@ -382,7 +382,7 @@ def test_pooled_particles_are_thinned_and_have_the_moments_of_the_pool(seed):
     assert {tuple(row) for row in thinned.particles.round(12)} <= kept
 
 
-@pytest.mark.filterwarnings("ignore:PMFVB. the posterior is likely to be wrong")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_run_stops_at_its_tolerance_or_says_that_it_did_not(seed):
     stopped = infer(gaussian(PRECISION), PMFVB(max_iter=5000), random_state=seed)
     assert stopped.n_iter == 40 + 2 * 60

@@ -301,6 +301,7 @@ def test_minibatches_are_exact_where_a_search_starts(gold, rng):
     assert np.linalg.norm(draws.std(axis=0)) < 0.5 * np.linalg.norm(others.std(axis=0))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_papers_own_settings_are_reported(gold, seed):
     """Raw coordinates, no own term, the median bandwidth: wrong, and it says so."""
     reference = gold("breast_cancer_logistic")
@@ -426,6 +427,7 @@ def test_nothing_is_matched_where_nothing_could_be_whitened(seed):
     assert_array_equal(matched, plain)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("engine", [FWSS, LazyFWSS])
 def test_fewer_particles_than_coordinates_are_reported(engine, rng, seed):
     target, _, _ = random_gaussian(rng, 40)

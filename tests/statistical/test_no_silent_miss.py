@@ -263,6 +263,7 @@ def test_separated_modes_are_reported(engine, dim, seed):
     assert any("initial=" in str(warning.message) for warning in caught)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("engine", ["mcmc", "pmfvb"])
 @pytest.mark.parametrize("dim, apart, width", [(2, 50.0, 1.0), (5, 1.1, 0.1)])
 def test_modes_far_out_and_narrow_ones_are_reported(engine, dim, apart, width, seed):
@@ -281,6 +282,7 @@ def test_a_few_per_cent_far_out_are_found_or_reported(engine, seed):
     assert found or any("another spread" in str(warning.message) for warning in caught)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("engine", ["mcmc", "svgd"])
 def test_a_heavy_prior_of_the_intercept_that_rows_contradict_is_reported(engine, seed):
     """A quarter of the mass is at 4, where the prior is; the rows are at 0."""
