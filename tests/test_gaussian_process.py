@@ -694,7 +694,9 @@ def test_sparse_matrices_are_refused(rng):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("case", "scale"),
-    small.crossed(["plain", "constant y", "constant X", "two rows", "repeated"], [1.0, 1e-12, 1e12]),
+    small.crossed(
+        ["plain", "constant y", "constant X", "two rows", "repeated"], [1.0, 1e-12, 1e12]
+    ),
 )
 def test_degenerate_input_gives_finite_predictions(rng, case, scale):
     X, y, _ = wave(rng, 20)

@@ -1122,7 +1122,7 @@ def test_outcomes_move_together_along_a_tangent(rng):
         ]
         expected.append(logsumexp(densities, b=weights))
     assert (spread**2 > np.exp(log_noise)).any()
-    assert_allclose(reg.log_predictive(X_far, y_far), expected, atol=0.01)
+    assert_allclose(reg.log_predictive(X_far, y_far), expected, atol=0.04)
 
 
 @pytest.mark.parametrize(

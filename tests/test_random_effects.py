@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.special import expit, logsumexp
 from scipy.stats import entropy, halfnorm, kstest, norm, t
 from sklearn.base import clone
-from sklearn.compose import make_column_transformer
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -27,7 +27,7 @@ from skstein import (
     posterior_of,
     predictive,
 )
-from skstein.linear_model.predictions import LinearPredictions
+from skstein.linear_model.predictions import LinearPredictions, _integrated
 from skstein.outcomes import Gamma, Heteroscedastic, NegativeBinomial, Normal, Poisson, StudentT
 from skstein.plotting import PosteriorIntervalDisplay
 from skstein.priors import HalfNormal, HalfStudentT, MultivariateNormal
@@ -280,6 +280,31 @@ def test_probabilities_are_integrals_over_new_groups(rng):
     grades = BayesianOrdinalRegression("pmfvb", **options)
     grades.fit(X, np.digitize(predictor + rng.logistic(size=300), [0.0, 2.0]))
     assert_allclose(*grades.predict_proba(rows), rtol=1e-12)
+
+
+@pytest.mark.parametrize("spread", [0.3, 1.0, 1.5, 2.0, 3.0, 4.5])
+def test_nodes_over_effects_are_as_many_as_wide_groups_need(spread):
+    """Integrals of steps and exponentials have closed forms."""
+    heads, weights = _integrated([np.array([[0.5]])], np.full((1, 1, 1), spread), np.ones(1), None)
+    assert_allclose(norm.cdf(heads[0]) @ weights, norm.cdf(0.5 / np.hypot(1, spread)), atol=1e-3)
+    assert_allclose(np.exp(2.0 * heads[0]) @ weights, np.exp(1.0 + 2.0 * spread**2), rtol=0.02)
+
+
+@quiet
+def test_outcomes_of_wide_groups_behind_a_logarithm(rng):
+    groups = np.repeat(np.arange(30), 6)
+    X = pd.DataFrame({"x": rng.normal(size=180), "site": groups})
+    y = np.exp(X["x"] + 2.0 * rng.normal(size=30)[groups] + 0.3 * rng.normal(size=180))
+    inner = BayesianLinearRegression("pmfvb", random_effects=["site"], random_state=0)
+    log = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, y)
+    posterior = log.regressor_.posterior_
+    variance = np.exp(2.0 * posterior["log_sd[site]"]) + np.exp(posterior["log_sigma2"])
+    first, second = (
+        posterior.weights @ np.exp(k * posterior["intercept"] + 0.5 * k**2 * variance)
+        for k in (1, 2)
+    )
+    found = predictive(log, pd.DataFrame({"x": [0.0], "site": [101]}))
+    assert_allclose([found.mean(), found.std()], [[first], [np.sqrt(second - first**2)]], rtol=0.05)
 
 
 @pytest.mark.parametrize("far", [0.0, 6.0, 10.0])

@@ -5,6 +5,8 @@ integrated by the quadrature that its distribution has, and the law of total var
 result as it does for an outcome that was not transformed.
 """
 
+import warnings
+
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
@@ -193,7 +195,8 @@ class TransformedOutcome(Predictive):
 
     def _inverse(self, values):
         # Ends of a distribution may be infinite, and its far tails may leave the inverse's domain.
-        with config_context(assume_finite=True), np.errstate(all="ignore"):
+        silent = warnings.catch_warnings(action="ignore", category=UserWarning)
+        with config_context(assume_finite=True), np.errstate(all="ignore"), silent:
             column = values.reshape(-1, 1)
             for transformer in self.transformers:
                 column = np.asarray(transformer.inverse_transform(column), dtype=np.float64)

@@ -35,9 +35,11 @@ _PREDICTIONS = (
 )
 _LEVELS = ("group", "population")
 SEEN = "seen"  # within the package: the effects of groups that `fit` has seen, of others none
-_N_NODES = 8  # of the quadrature over effects of groups that were not seen,
-_MANY_NODES = 32  # of that over effects on the noise, which decide how likely an outlier is,
-_MOST_PREDICTORS = 2  # on each of so many linear predictors at most
+# Nodes of the quadrature over effects of groups that were not seen: for steps and exponentials as
+# many as eight times the variance of the effects, within these bounds;
+_N_NODES = 8, 64  # the fewest where the location and the noise have effects;
+_MANY_NODES = 32  # of effects on the noise, which decide how likely an outlier is;
+_MOST_PREDICTORS = 2  # on each of so many linear predictors at most.
 _KEYWORDS = [
     Parameter("offset", Parameter.KEYWORD_ONLY, default=None),
     Parameter("effects", Parameter.KEYWORD_ONLY, default=_LEVELS[0]),
@@ -139,7 +141,7 @@ class LinearPredictions(PredictsOutcomes):
             yield from super()._row_noises(X)
             return
         for rows, heads, weights, spreads in self._row_spreads(X):
-            yield rows, *_integrated(heads, spreads, weights)
+            yield rows, *_integrated(heads, spreads, weights, len(spreads) > 1 and _N_NODES[0])
 
     def _log_scores(self, X, y):
         if not self._integrates() or self._outcome.has_classes:
@@ -169,13 +171,11 @@ class LinearPredictions(PredictsOutcomes):
         return self._row_heads(X)
 
 
-def _integrated(heads, spreads, weights, n_nodes=_N_NODES):
+def _integrated(heads, spreads, weights, n_nodes):
     """Heads and weights of nodes of normals with ``spreads`` (k, n, m), about the first k heads."""
-    for k in range(len(spreads)):
-        if spreads[k].any():
-            nodes, weights = normal_nodes(heads[k], spreads[k], weights, n_nodes)
-            heads, spreads = (
-                [np.repeat(part, n_nodes, axis=-1) for part in parts] for parts in (heads, spreads)
-            )
-            heads[k] = nodes
+    for k in np.flatnonzero(np.any(spreads, axis=(1, 2))):
+        n = n_nodes or int(np.clip(8.0 * np.mean(spreads[k] ** 2, axis=1).max(), *_N_NODES))
+        nodes, weights = normal_nodes(heads[k], spreads[k], weights, n)
+        heads, spreads = ([np.repeat(a, n, axis=-1) for a in parts] for parts in (heads, spreads))
+        heads[k] = nodes
     return heads, weights
