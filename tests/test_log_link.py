@@ -239,6 +239,19 @@ def test_far_rows_are_refused_in_one_sentence(family):
         reg.sample_predictive(far)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_mean_that_rests_on_a_few_draws_is_reported(rng):
+    """Five rows leave the exponential of the predictor without a mean; quantiles are finite."""
+    X = rng.normal(size=(5, 2))
+    model = BayesianGammaRegression(random_state=0).fit(X, rng.gamma(1.0, size=5))
+    far = 3.0 * np.sign(X)
+    with pytest.warns(UserWarning, match="the mean of some rows rests on a few draws"):
+        model.predict(far)
+    with pytest.warns(UserWarning, match="the standard deviation of some rows rests on a few"):
+        model.predict(far, return_std=True)
+    assert np.isfinite(model.predict_interval(far)).all()
+
+
 def test_probabilities_of_counts(fitted):
     reg, X, y = fitted
     found = reg.predict_pmf(X[:5], range(60))

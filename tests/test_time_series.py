@@ -341,6 +341,7 @@ def test_the_unit_of_the_returns_moves_mu_alone(returns):
     assert_allclose(100 * decimal.volatility_, percent.volatility_, rtol=0.05)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_mean_field_understates_and_says_so(rng):
     y = simulate(150, rng)
     engine = PMFVB(100, one_sided=False, max_iter=300)

@@ -405,6 +405,12 @@ class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
         y_mean : ndarray of shape (n_samples,)
         y_std : ndarray of shape (n_samples,)
             Only if ``return_std``; in units of y.
+
+        Warns
+        -----
+        UserWarning
+            If one particle has a quarter of an average of exponentials, which may be infinite:
+            those of counts and amounts.
         """
         if not return_std:
             return self._mean(X)

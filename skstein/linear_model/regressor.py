@@ -5,12 +5,13 @@ import numpy as np
 from .._input.validation import available_if, check_outcomes, validated
 from .._predictions.methods import BayesianRegressorMixin
 from .._tools.warnings import warn
+from ..outcomes.log_link import LogLink
 from .base import BayesianLinearModel, takes_more_rows
 from .predictions import LinearPredictions
 
-# Largest share of one node or particle in the variance between means. Beyond it the standard
-# deviation of the outcome of a group that was not seen comes with a warning.
-_MOST_OF_ONE = 0.1
+# Of a logarithmic link, the largest share of one particle in the mean or in the variance between
+# means, if there it is so many times the average. Beyond it these come with a warning.
+_MOST_OF_ONE, _FAR_ABOVE = 0.25, 10.0
 
 
 class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, BayesianLinearModel):
@@ -72,32 +73,32 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
         return self._fit(X, y, sample_weight, stream=True, offset=offset)
 
     def _mean(self, X):
-        return self._averages(X)[0]
+        return self._averages(X, "mean")[0]
 
     def _moments(self, X):
-        *moments, largest = self._averages(X)
-        few = largest > _MOST_OF_ONE
-        if few.any() and (self._read(X).codes[few] < 0).any():
-            warn(
-                "the standard deviation of a group that was not seen rests on a few draws of the "
-                "posterior, and may be infinite: use predict_interval, or a tighter effects_prior.",
-                UserWarning,
-            )
-        return moments
+        return self._averages(X, "standard deviation")
 
-    def _averages(self, X):
-        """The moments, and the largest share of one node in the variance between means."""
+    def _averages(self, X, what):
+        """The moments; a warning where ``what`` rests on a few particles."""
 
         def averages(heads, weights):
             moments = self._outcome.moments(heads, weights)
-            if self._effects is None:
+            if not isinstance(self._outcome, LogLink):
                 return np.column_stack([moments, np.zeros(len(moments))])
-            squares = weights * (self._outcome.expected(heads) - moments[:, :1]) ** 2
-            total = np.where(moments[:, 1] > 0.0, moments[:, 1], 1.0)
-            share = np.nan_to_num(squares.max(axis=1) / total, nan=1.0)  # of infinite ones
-            return np.column_stack([moments, share])
+            mean, variance, _ = np.where(moments > 0.0, moments, 1.0).T[..., None]
+            means = self._outcome.expected(heads)
+            parts = means / mean if what == "mean" else (means - mean) ** 2 / variance
+            share = (np.nan_to_num(parts, nan=1e300) * weights).max(axis=1)  # of infinite ones
+            return np.column_stack([moments, share * ~(parts.max(axis=1) <= _FAR_ABOVE)])
 
-        return np.moveaxis(self._over_nodes(X, averages), 1, 0)
+        *moments, largest = np.moveaxis(self._over_nodes(X, averages), 1, 0)
+        if (largest > _MOST_OF_ONE).any():
+            warn(
+                f"the {what} of some rows rests on a few draws of the posterior, and may be infinite: "
+                "use predict_quantiles or predict_interval, or tighter priors.",
+                UserWarning,
+            )
+        return moments
 
     def _checked(self, y):
         y = check_outcomes(y)

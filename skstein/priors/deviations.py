@@ -40,8 +40,7 @@ class LogInverseGamma:
     def log_density(self, log_v):
         """Normalised log density of each row of ``log_v`` (m, k), shape (m,)."""
         a, b = self.shape, self.scale
-        constant = a * np.log(b) - gammaln(a)
-        return np.sum(constant - a * log_v - b * np.exp(-log_v), axis=1)
+        return np.sum(a * np.log(b) - gammaln(a) - a * log_v - b * np.exp(-log_v), axis=1)
 
     def score(self, log_v):
         """Gradient of the log density at each row of ``log_v`` (m, k), shape (m, k)."""

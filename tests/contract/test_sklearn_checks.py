@@ -37,6 +37,7 @@ from skstein.priors import Normal
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:.*alphabetical order:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*rests on a few draws:UserWarning"),
 ]
 
 # What these checks ask does not depend on the accuracy of a posterior, nor on its coordinates.
