@@ -94,8 +94,8 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
         *moments, largest = np.moveaxis(self._over_nodes(X, averages), 1, 0)
         if (largest > _MOST_OF_ONE).any():
             warn(
-                f"the {what} of some rows rests on a few draws of the posterior, and may be infinite: "
-                "use predict_quantiles or predict_interval, or tighter priors.",
+                f"the {what} of some rows rests on a few draws of the posterior, and may be "
+                "infinite: use predict_quantiles or predict_interval, or tighter priors.",
                 UserWarning,
             )
         return moments
