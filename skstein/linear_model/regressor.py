@@ -73,26 +73,24 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
         return self._fit(X, y, sample_weight, stream=True, offset=offset)
 
     def _mean(self, X):
-        return self._averages(X, "mean")[0]
+        return self._averages(X, 1, "mean")[0]
 
     def _moments(self, X):
-        return self._averages(X, "standard deviation")
+        return self._averages(X, 2, "standard deviation")
 
-    def _averages(self, X, what):
-        """The moments; a warning where ``what`` rests on a few particles."""
+    def _averages(self, X, order, what):
+        """The moments; a warning where that of this order rests on a few particles."""
 
         def averages(heads, weights):
             moments = self._outcome.moments(heads, weights)
             if not isinstance(self._outcome, LogLink):
                 return np.column_stack([moments, np.zeros(len(moments))])
-            mean, variance, _ = np.where(moments > 0.0, moments, 1.0).T[..., None]
-            means = self._outcome.expected(heads)
-            parts = means / mean if what == "mean" else (means - mean) ** 2 / variance
-            share = (np.nan_to_num(parts, nan=1e300) * weights).max(axis=1)  # of infinite ones
-            return np.column_stack([moments, share * ~(parts.max(axis=1) <= _FAR_ABOVE)])
+            parts = (self._outcome.expected(heads) - (order - 1) * moments[:, :1]) ** order
+            most = max(_MOST_OF_ONE, _FAR_ABOVE / len(weights)) * moments[:, order - 1]
+            return np.column_stack([moments, ~((parts * weights).max(axis=1) <= most)])
 
-        *moments, largest = np.moveaxis(self._over_nodes(X, averages), 1, 0)
-        if (largest > _MOST_OF_ONE).any():
+        *moments, few = np.moveaxis(self._over_nodes(X, averages), 1, 0)
+        if few.any():
             warn(
                 f"the {what} of some rows rests on a few draws of the posterior, and may be "
                 "infinite: use predict_quantiles or predict_interval, or tighter priors.",
