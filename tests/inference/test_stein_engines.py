@@ -298,7 +298,7 @@ def test_minibatches_are_exact_where_a_search_starts(gold, rng):
     error = draws.std(axis=0) / np.sqrt(len(draws))
     assert np.abs((draws.mean(axis=0) - exact.field(near)[0]) / error).max() < 5.0
     others = np.concatenate([about_mode.field(near, rng=rng) for _ in range(400)])
-    assert np.linalg.norm(draws.std(axis=0)) < 0.5 * np.linalg.norm(others.std(axis=0))
+    assert np.linalg.norm(draws.std(axis=0)) < 0.6 * np.linalg.norm(others.std(axis=0))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

