@@ -35,6 +35,9 @@ from skstein.priors import PRIORS as PRIOR_NAMES
 from skstein.priors import AdaptiveRidge, HierarchicalNormal, Horseshoe, Laplace, Normal, StudentT
 from skstein.targets import LogisticTarget, SoftmaxTarget
 
+# Few rows leave exponentials of the predictor without a mean.
+pytestmark = pytest.mark.filterwarnings("ignore:.*rests on a few draws:UserWarning")
+
 ENGINES = small.ENGINES | {"lazy-fwss": LazyFWSS(20)}
 PRIORS = [
     *PRIOR_NAMES,

@@ -332,6 +332,7 @@ def test_a_future_that_the_posterior_cannot_carry_is_warned_of(fitted, rng):
         fitted.log_predictive(1e4 * rng.standard_normal(30))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_unit_of_the_returns_moves_mu_alone(returns):
     options = {"mu_variance": 1e8, "random_state": 0}
     percent = StochasticVolatility(PATIENT, **options).fit(returns)
