@@ -679,6 +679,18 @@ def test_a_transformer_to_several_columns_is_refused(regression):
         predictive(fitted, X).mean()
 
 
+def test_moments_that_rest_on_one_particle_are_no_numbers(rng):
+    """Five rows leave a few coefficients open, of which the exponential of one is all of a mean."""
+    X = rng.normal(size=(5, 4))
+    y = np.exp(X[:, 0] + 0.5 * rng.normal(size=5))
+    inner = BayesianLinearRegression("laplace", noise_scale=1.0, random_state=0)
+    log = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, y)
+    found = predictive(log, np.concatenate([X, 20.0 * X]))
+    assert np.isnan(found.mean()[5:]).any()
+    assert np.isnan(found.std()[5:]).all()
+    assert np.isfinite(found.interval()).all()
+
+
 def test_an_exponential_of_heavy_tails_has_no_crps(rng):
     """A cell six normal scores out would decide; under a straight map none does."""
     X = rng.normal(size=(60, 2))

@@ -67,8 +67,9 @@ class Predictive:
         -------
         mean : ndarray of shape (n, n_classes) or (n,)
             Class probabilities in the order of ``classes_``; or outcomes, in units of y, nan
-            where more than about one outcome in a thousand has no inverse transform, or where it
-            grows without bound, as that of a power may, so that there is no mean.
+            where more than about one outcome in a thousand has no inverse transform, where it
+            grows without bound, as that of a power may, so that there is no mean, or where one
+            particle has a quarter of it, as under an exponential far from the rows.
         """
         estimator = self.estimator
         return (estimator.predict_proba if self.outcome.has_classes else estimator.predict)(self.X)
@@ -80,7 +81,7 @@ class Predictive:
         -------
         std : ndarray of shape (n, n_classes) or (n,)
             Of the probability of each class; or of the outcome, noise included, in units of y, nan
-            where `mean` is.
+            where `mean` is, or one particle has half of the variance.
         """
         if self.outcome.has_classes:
             return self.estimator._proba_std(self.X)

@@ -50,6 +50,10 @@ _NEGLIGIBLE = 1e-3
 _DISAGREEMENT = 0.03  # of two quadratures, in standard deviations; 0.01 where the inverse has kinks
 _MOST_OF_A_NODE = 0.5  # of the variance, of which 64 nodes of a straight map have a tenth at most
 
+# The largest share of one particle in the mean distance from the mean, and in its mean square, if
+# it is so many times the average.
+_MOST_OF_ONE, _FAR_ABOVE = np.array([[0.25], [0.5]]), 20.0
+
 
 def transformed(prediction, transformer):
     """The predictive of ``transformer.inverse_transform`` of the outcome."""
@@ -155,8 +159,9 @@ class TransformedOutcome(Predictive):
         shares[undefined] = 0.0
         values = np.where(undefined, y[:, None], values)
         defined = shares.sum(axis=1, keepdims=True)
-        few = _NEGLIGIBLE if self.outcome.nodes else 1e-8  # heavy tails reach a pole, and beyond
-        shares /= np.where(defined >= 1.0 - few, defined, np.nan)
+        # Heavy tails reach a pole, and beyond.
+        most = 1.0 - (_NEGLIGIBLE if self.outcome.nodes else 1e-8)
+        shares /= np.where(defined >= most, defined, np.nan)
         return crps_of_points(y, values, shares)
 
     def sample_mean(self, n_samples, random_state=None):
@@ -222,7 +227,7 @@ class TransformedOutcome(Predictive):
 
         Outcomes without an inverse are left out as long as they are rare. Not a number where two
         quadratures disagree or one node has most of the variance: near a pole of the inverse, as
-        powers have it, there are no moments.
+        powers have it, there are no moments. Nor where they rest on one particle.
         """
         moments = []
         for _, heads, weights in self.direct.estimator._row_noises(self.direct.X):
@@ -231,7 +236,7 @@ class TransformedOutcome(Predictive):
             with np.errstate(invalid="ignore", over="ignore"):
                 gap = np.maximum(np.abs(fine[0] - coarse[0]), np.abs(sd - other))
                 known = (gap <= _DISAGREEMENT * sd) & (fine[3] <= _MOST_OF_A_NODE * fine[2])
-            moments.append(np.where(known, fine[:3], np.nan))
+            moments.append(np.where(known & (fine[[4, 5, 5]] == 0.0), fine[:3], np.nan))
         return np.concatenate(moments, axis=1)
 
     def _row_moments(self, heads, weights, coarse):
@@ -240,8 +245,11 @@ class TransformedOutcome(Predictive):
         defined = weights.sum(axis=1)
         weights /= np.where(defined >= 1.0 - _NEGLIGIBLE, defined, np.nan)[:, None]
         center = np.sum(weights * mean, axis=1)
-        explained = np.sum(weights * np.square(mean - center[:, None]), axis=1)
-        return np.stack([center, explained, *(np.sum(weights * part, axis=1) for part in spread)])
+        apart = np.abs(mean - center[:, None])
+        parts = weights * [apart, apart**2, *spread]
+        of_one = np.stack([parts[0], parts[1] + parts[2]])
+        most = np.maximum(_MOST_OF_ONE, _FAR_ABOVE / mean.shape[1]) * of_one.sum(axis=2)
+        return np.stack([center, *parts[1:].sum(axis=2), *(of_one.max(axis=2) > most)])
 
     def _particle_moments(self, heads, coarse=False):
         """Probability that the inverse exists, mean and variance under each particle.

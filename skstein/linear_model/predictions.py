@@ -138,8 +138,7 @@ class LinearPredictions(PredictsOutcomes):
         # Where the exponential of an effect counts, the mean of a draw for each particle may be far
         # off.
         if not self._integrates():
-            yield from super()._row_noises(X)
-            return
+            return (yield from super()._row_noises(X))
         for rows, heads, weights, spreads in self._row_spreads(X):
             yield rows, *_integrated(heads, spreads, weights, len(spreads) > 1 and _N_NODES[0])
 
