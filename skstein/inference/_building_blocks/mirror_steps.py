@@ -165,8 +165,7 @@ def mirror_step(state, log_posterior, step_size, rng):
 
     def log_change(left):
         rest = step_size * left
-        step = rest / (1.0 - step_size + rest)
-        return step * (_finite(log_posterior(state.theta)) - state.log_q)
+        return rest / (1.0 - step_size + rest) * (_finite(log_posterior(state.theta)) - state.log_q)
 
     return _carry(state, log_change(1.0), log_change, rng)
 

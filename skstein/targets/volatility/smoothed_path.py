@@ -173,9 +173,8 @@ class SmoothedPath(Placed):
     def inverse(self, theta):
         hyper, weight, shift = self._given(theta)
         noise = _jit.volatility.undraw_path(hyper, theta[:, 3:], weight, shift)
-        parameters = solve_triangular(
-            self.scale_tril, (theta[:, :3] - self.mode[:3]).T, lower=True
-        ).T
+        centred = theta[:, :3] - self.mode[:3]
+        parameters = solve_triangular(self.scale_tril, centred.T, lower=True).T
         return np.concatenate([parameters, noise], axis=1)
 
     def _pull(self, theta, given, score):
