@@ -91,7 +91,7 @@ def particles(model):
     [
         (BayesianLogisticRegression, ENGINE),
         later(BayesianLinearRegression, ENGINE),
-        (BayesianLogisticRegression, SVGD(n_particles=20, max_iter=15, surrogate=100)),
+        later(BayesianLogisticRegression, SVGD(n_particles=20, max_iter=15, surrogate=100)),
     ],
 )
 def test_the_same_shards_give_the_same_bits_wherever_they_are(kind, engine, rows):

@@ -316,7 +316,7 @@ def test_a_nested_parameter_leaves_the_others_alone(Estimator, engine):
     X, y = data(Estimator, 200, n_classes=2)
     params = {
         "n_networks": 3,
-        "max_iter": 40,
+        "max_iter": 15,
         "learning_rate_init": 0.02,
         "batch_size": 30,
         "early_stopping": True,

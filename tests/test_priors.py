@@ -36,7 +36,7 @@ from skstein.priors import (
 )
 from skstein.targets import ConjugateFactor, HierarchicalTarget, LinearTarget, SoftmaxTarget
 from skstein.targets.laplace_at_mode import whitening_laplace
-from small import later
+from small import crossed, later
 
 # The fits here only show that a prior arrives: whether a posterior is good is tested elsewhere.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -450,8 +450,7 @@ def test_every_name_is_tested():
     assert TUNED.keys() == PRIORS.keys()
 
 
-@every_estimator
-@pytest.mark.parametrize("name", TUNED)
+@pytest.mark.parametrize(("kind", "name"), crossed(ESTIMATORS, TUNED))
 def test_a_named_prior_is_tuned_through_set_params_and_clone(kind, name, rng):
     X, y = data(rng)
     parameter, prior = TUNED[name]

@@ -229,7 +229,7 @@ for estimator, predict, X, expected in pickle.load(open({str(path)!r}, "rb")):
 def test_a_fit_keeps_no_training_data(problem, engine):
     """A pickle grows with the particles, not with the rows."""
     sizes = []
-    for n in (40, 2000):
+    for n in (40, 800):
         X, y = data(problem, n)
         estimator = make(problem, chosen(problem, engine)).fit(X, y)
         sizes.append(len(pickle.dumps(estimator)))

@@ -158,14 +158,18 @@ def test_sklearn_check_of_outliers(estimator, check):
     check(estimator)
 
 
-@small.with_checks(
-    [
-        BayesianLinearRegression(clone(SHORT["svgd"]), noise="heteroscedastic"),
-        network(BayesianMLPRegressor, "ensemble").set_params(noise=HeteroscedasticNoise(df=4.0)),
-    ]
-)
+@small.with_checks([BayesianLinearRegression(clone(SHORT["svgd"]), noise="heteroscedastic")])
 @pytest.mark.filterwarnings("ignore:.*half of y is within a thousandth")
 def test_sklearn_check_of_other_noise(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@small.with_checks(
+    [network(BayesianMLPRegressor, "ensemble").set_params(noise=HeteroscedasticNoise(df=4.0))]
+)
+@pytest.mark.filterwarnings("ignore:.*half of y is within a thousandth")
+def test_sklearn_check_of_other_noise_of_networks(estimator, check):
     check(estimator)
 
 
