@@ -107,6 +107,7 @@ def test_all_trained_networks_go_on_unless_an_engine_says_a_number(Engine):
         assert getattr(engine, Engine.of_networks) == said
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("engine", [SVGD(12), FWSS(12), AdaptivePMFVB(12)])
 def test_more_particles_than_networks_are_trained_networks_too(engine, seed):
     rng = np.random.default_rng(seed)
