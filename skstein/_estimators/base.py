@@ -141,8 +141,8 @@ class BayesianEstimator(VersionedPickles, NamedParameters, CallbackSupportMixin,
         context = self._init_callback_context(max_subtasks=n_rounds)
         context.call_on_fit_task_begin(**event)
         lines = [ProgressLines(type(self).__name__)] if self.verbose else []
-        has_callbacks = hasattr(self, "_skl_callbacks")  # its own, or those of a meta-estimator
-        tasks = [RoundTasks(context, event, attributes)] if has_callbacks else []
+        # Its own callbacks, or those of a meta-estimator.
+        tasks = [RoundTasks(context, event, attributes)] if hasattr(self, "_skl_callbacks") else []
         yield joined_callbacks(*lines, *tasks) if lines or tasks else None
         for task in tasks:
             task.close()

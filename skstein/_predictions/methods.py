@@ -351,8 +351,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         -------
         y : ndarray of shape (n_samples,)
         """
-        codes = np.argmax(self.predict_log_proba(X), axis=1)
-        return self.classes_[codes]
+        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
 
     def _observed(self, y):
         """Positions of the classes of ``y``."""
@@ -474,8 +473,7 @@ def _sums_over(X, y, sample_weight, function):
     """Sums of what ``function(X, y, weights)`` gives of each block that has rows, or of all."""
     if not shards.is_collection(X):
         return np.array(function(X, y, check_sample_weight(sample_weight, y)))
-    blocks = shards.bind(X, y=y, sample_weight=sample_weight)
-    sums = sum(blocks.map(_of_columns, function))
+    sums = sum(shards.bind(X, y=y, sample_weight=sample_weight).map(_of_columns, function))
     if np.ndim(sums) == 0:
         raise ValueError("X has no rows: a score needs at least one.")
     return sums

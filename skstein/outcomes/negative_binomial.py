@@ -47,8 +47,7 @@ class NegativeBinomial(Count):
 
     def residual(self, eta, y):
         r, total, log_excess, share = self._parts(eta, y)
-        by_log_alpha = r * log_excess - total * share - self._rising(r, total, y)
-        return y - total * share, by_log_alpha
+        return y - total * share, r * log_excess - total * share - self._rising(r, total, y)
 
     def curvature(self, eta, y):
         r, total, log_excess, share = self._parts(eta, y)

@@ -197,8 +197,7 @@ class InducedDirichlet:
         _, slope, negative = self.outcome.link.log_density(cut_points.forward(z))
         jacobian = cut_points.sums * cut_points.slopes(z)[:, None]
         curvature = jacobian.swapaxes(1, 2) @ (negative[:, :, None] * jacobian)
-        bend = cut_points.bend(cut_points.pull(z, slope))
-        curvature -= bend[:, :, None] * np.eye(n_classes - 1)
+        curvature -= cut_points.bend(cut_points.pull(z, slope))[:, :, None] * np.eye(n_classes - 1)
         if self.concentration != 1.0:
             for point, own in zip(z, curvature, strict=True):
                 heads = [np.zeros(n_classes), *point[:, None]]

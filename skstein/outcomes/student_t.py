@@ -132,8 +132,7 @@ class StudentT(LocationScale):
 def _slope(df, square):
     """Derivative of the log density by ``df``; ``square`` is the squared error in scales."""
     constant = digamma(0.5 * (df + 1.0)) - digamma(0.5 * df) - 1.0 / df
-    ratio = (df + 1.0) * square / (df * (df + square))
-    return 0.5 * (constant - np.log1p(square / df) + ratio)
+    return 0.5 * (constant - np.log1p(square / df) + (df + 1.0) * square / (df * (df + square)))
 
 
 def _slope_of_slope(df, square):

@@ -176,8 +176,7 @@ class HalfStudentT(DeviationPrior, NoisePrior):
         """Log density of each row of ``log_v`` (m, 1), shape (m,); normalised to 5e-3."""
         half, ratio = 0.5 * (self.df + 1.0), self._log_ratio(log_v)
         constant = gammaln(half) - gammaln(0.5 * self.df) - gammaln(0.5)
-        value = 0.5 * ratio - half * np.logaddexp(0.0, ratio) - self._floor(log_v)
-        return constant + value[:, 0]
+        return constant + (0.5 * ratio - half * np.logaddexp(0.0, ratio) - self._floor(log_v))[:, 0]
 
     def score(self, log_v):
         """Gradient of the log density at each row of ``log_v`` (m, 1), shape (m, 1)."""

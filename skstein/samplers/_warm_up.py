@@ -56,8 +56,7 @@ class DualAveraging:
     def update(self, acceptance):
         """Adapt to the mean ``acceptance`` of one iteration."""
         self._t += 1
-        share = 1.0 / (self._t + 10.0)
-        self._error += share * (self._target - acceptance - self._error)
+        self._error += 1.0 / (self._t + 10.0) * (self._target - acceptance - self._error)
         log_step = self._centre - math.sqrt(self._t) / 0.05 * self._error
         log_step = min(log_step, self._centre + _LONGEST)
         self._average += self._t**-0.75 * (log_step - self._average)

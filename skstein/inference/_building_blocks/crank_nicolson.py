@@ -73,5 +73,4 @@ def pcn_moves(log_density, theta, copies, n_moves, rng):
     overlap = np.sum(start * end, axis=0) ** 2
     squares = np.sum(start**2, axis=0) * np.sum(end**2, axis=0)
     # Copies of a single particle vary in nothing: no move has parted them.
-    r2 = np.divide(overlap, squares, out=np.ones(dim), where=squares > 0.0)
-    return theta, copies * r2.mean()
+    return theta, copies * np.divide(overlap, squares, out=np.ones(dim), where=squares > 0.0).mean()

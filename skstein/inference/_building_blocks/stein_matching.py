@@ -128,8 +128,7 @@ def _mixed(path, moves, misses):
     point, move, miss = path[-1], moves[-1], misses[-1]
     if len(path) == 1:
         return point + move
-    changes = np.stack([miss - other for other in misses[:-1]], axis=1)
-    shares = np.linalg.lstsq(changes, miss)[0]
+    shares = np.linalg.lstsq(np.stack([miss - other for other in misses[:-1]], axis=1), miss)[0]
     there = point + move
     return there - sum(
         share * (there - other - earlier)

@@ -73,8 +73,7 @@ def _margins(draws, scores):
     if scores is None:
         return mean, draws.std(axis=0)
     z = draws - mean
-    identity = scores * z + 1.0
-    move, square = _without(np.stack([z, z**2]), scores, identity).mean(axis=1)
+    move, square = _without(np.stack([z, z**2]), scores, scores * z + 1.0).mean(axis=1)
     return mean + move, np.sqrt(np.maximum(square - move**2, _TINY))
 
 

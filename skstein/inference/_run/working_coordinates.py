@@ -128,7 +128,6 @@ def _straightened(plain, target, outer, inner, laplace, surrogate, leaning):
         return plain
     bent = np.argsort(-shifts)[: np.sum(shifts > (_LEANING if leaning else least))]
     # Walls in coordinates that are curved already are no planes to turn along.
-    turned = at_mode and outer is None
-    bijection = one_sided_bijection(scanned, laplace, bent, surrogate, turned)
+    bijection = one_sided_bijection(scanned, laplace, bent, surrogate, at_mode and outer is None)
     bijection = bijection if outer is None else Composition(outer, bijection)
     return replace(plain, bijection=bijection, one_sided=one_sided)

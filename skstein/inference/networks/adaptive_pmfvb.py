@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from ..._input.validation import Interval, StrOptions
+from ...diagnostics import split_rhat
 from ...posterior import ParticlePosterior
 from .._building_blocks.rounds import Rounds, require_finite
 from ..base import BATCH_SIZE, N_NETWORKS, N_PARTICLES, Engine
@@ -39,6 +40,7 @@ _LARGEST = 10.0  # mean size of a step's drift, in standard deviations of its no
 _REFRESH = 20  # iterations between updates of the closed-form factors
 _RENEWAL = 5  # of those between two metrics
 _ROUNDS = 20
+_MIXED, _LEAST_SNAPSHOTS, _JUDGED_ROWS = 1.1, 4, 200  # of the median split R-hat of outputs
 
 
 @dataclass(eq=False, repr=False)
@@ -76,6 +78,12 @@ class AdaptivePMFVB(Engine):
     ------
     FloatingPointError
         If the particles diverge.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If outputs on the rows, of each particle at four snapshots or more, have not mixed:
+        ``posterior_.diagnostics["rhat"]``, the median split R-hat, is above 1.1.
 
     References
     ----------
@@ -174,7 +182,18 @@ class AdaptivePMFVB(Engine):
                 pool.append(drawn)
             if iteration in ends and rounds.end(iteration, drift=float(length.mean())):
                 break
-        return make_posterior()
+        posterior = make_posterior()
+        if len(pool) >= _LEAST_SNAPSHOTS:
+            X = target.data[0][:: -(-n // _JUDGED_ROWS)]
+            outputs = [target.network.outputs(some, X).reshape(m, -1) for some in pool]
+            rhat = posterior.diagnostics["rhat"] = np.median(split_rhat(np.stack(outputs, axis=1)))
+            if rhat > _MIXED:
+                posterior.converged = False
+                posterior.diagnostics["message"] = (
+                    "outputs of the networks have not mixed: their means, spread and noise may be "
+                    "off; raise max_iter. Predictions may still be good: compare a score."
+                )
+        return posterior
 
     def _noise_factor(self, target, theta):
         """Shape and rate of the inverse gamma factors of the noise variances."""

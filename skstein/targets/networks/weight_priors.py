@@ -105,8 +105,7 @@ class SharedPrecision(WeightPrior):
         return np.full(p, self._mean(self.prior.shape, self.prior.rate))
 
     def draw_precision(self, coef, rng, sizes):
-        squares = np.add.reduceat(coef**2, np.cumsum(sizes) - sizes)
-        shape, rate = self._conditional(squares, sizes)
+        shape, rate = self._conditional(np.add.reduceat(coef**2, np.cumsum(sizes) - sizes), sizes)
         bound, share = self.least * rate, rng.uniform(size=len(sizes))
         tail = share * gammaincc(shape, bound)
         precision = gammainccinv(shape, tail) / rate
