@@ -31,6 +31,9 @@ from skstein.targets.networks import null_space
 from skstein.targets.networks.mlp import MLPTarget
 from small import ENGINES, crossed, later, network
 
+# Runs of "pmfvb" are short here.
+pytestmark = pytest.mark.filterwarnings("ignore:.*outputs of the networks have not mixed")
+
 ESTIMATORS = [BayesianMLPRegressor, BayesianMLPClassifier]
 CASES = crossed(ESTIMATORS, NETWORK_ENGINES)
 every_case = pytest.mark.parametrize(("Estimator", "engine"), CASES)
@@ -890,6 +893,7 @@ def test_probabilities_vary_as_in_long_chains(rng, tails):
 def test_a_fit_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".*have not mixed")
         for Estimator, engine in (case.values for case in CASES):
             X, y = data(Estimator)
             Estimator((4,), inference=engine, n_networks=4).fit(X, y)

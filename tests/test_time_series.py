@@ -121,7 +121,7 @@ def test_smoothed_coordinates_can_be_undone(Coordinates, rng):
     assert_allclose(path.push_score(z, path.pull_score(z, score)), score, atol=1e-10)
 
 
-def test_parameters_that_overflow_have_no_density(rng):
+def test_parameters_that_overflow_have_next_to_no_density(rng):
     target = SmoothedTarget(StochasticVolatilityTarget(simulate(20, rng)))
     z = np.zeros((4, 23))
     z[:, 1:3] = np.array([[1e4, 0.0], [0.0, 1e4], [0.0, -1e4], [-1e4, 1e4]])

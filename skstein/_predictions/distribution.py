@@ -68,8 +68,8 @@ class Predictive:
         mean : ndarray of shape (n, n_classes) or (n,)
             Class probabilities in the order of ``classes_``; or outcomes, in units of y, nan
             where more than about one outcome in a thousand has no inverse transform, where it
-            grows without bound, as that of a power may, so that there is no mean, or where one
-            particle has a quarter of it, as under an exponential far from the rows.
+            grows without bound, as that of a power may, so that there is no mean, or where it
+            rests on one particle, which has a quarter of the mean distance from it.
         """
         estimator = self.estimator
         return (estimator.predict_proba if self.outcome.has_classes else estimator.predict)(self.X)

@@ -238,8 +238,7 @@ class PredictsOutcomes:
 
     def _over_nodes(self, X, integral):
         """Concatenate ``integral(heads, weights)`` over the blocks of `_row_noises`."""
-        nodes = self._row_noises(X)
-        return without_overflow(integral(heads, weights) for _, heads, weights in nodes)
+        return without_overflow(integral(heads, w) for _, heads, w in self._row_noises(X))
 
     def _observed_at(self, X, y):
         """Outcomes as `_observed` gives them, one for each row of X."""
@@ -351,7 +350,8 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         -------
         y : ndarray of shape (n_samples,)
         """
-        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
+        codes = np.argmax(self.predict_log_proba(X), axis=1)
+        return self.classes_[codes]
 
     def _observed(self, y):
         """Positions of the classes of ``y``."""
@@ -408,8 +408,8 @@ class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
         Warns
         -----
         UserWarning
-            If one particle has a quarter of an average of exponentials, which may be infinite:
-            those of counts and amounts.
+            If one particle has a quarter of the mean of a count or an amount, an average of
+            exponentials that may be infinite; with ``return_std``, of its variance.
         """
         if not return_std:
             return self._mean(X)

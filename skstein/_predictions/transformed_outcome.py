@@ -5,8 +5,6 @@ integrated by the quadrature that its distribution has, and the law of total var
 result as it does for an outcome that was not transformed.
 """
 
-import warnings
-
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
@@ -159,9 +157,8 @@ class TransformedOutcome(Predictive):
         shares[undefined] = 0.0
         values = np.where(undefined, y[:, None], values)
         defined = shares.sum(axis=1, keepdims=True)
-        # Heavy tails reach a pole, and beyond.
-        most = 1.0 - (_NEGLIGIBLE if self.outcome.nodes else 1e-8)
-        shares /= np.where(defined >= most, defined, np.nan)
+        few = _NEGLIGIBLE if self.outcome.nodes else 1e-8  # heavy tails reach a pole, and beyond
+        shares /= np.where(defined >= 1.0 - few, defined, np.nan)
         return crps_of_points(y, values, shares)
 
     def sample_mean(self, n_samples, random_state=None):
@@ -200,8 +197,7 @@ class TransformedOutcome(Predictive):
 
     def _inverse(self, values):
         # Ends of a distribution may be infinite, and its far tails may leave the inverse's domain.
-        silent = warnings.catch_warnings(action="ignore", category=UserWarning)
-        with config_context(assume_finite=True), np.errstate(all="ignore"), silent:
+        with config_context(assume_finite=True), np.errstate(all="ignore"):
             column = values.reshape(-1, 1)
             for transformer in self.transformers:
                 column = np.asarray(transformer.inverse_transform(column), dtype=np.float64)
@@ -229,17 +225,19 @@ class TransformedOutcome(Predictive):
         quadratures disagree or one node has most of the variance: near a pole of the inverse, as
         powers have it, there are no moments. Nor where they rest on one particle.
         """
-        moments = []
+        moments, m = [], len(next(iter(self.direct.estimator._row_heads(self.direct.X)))[2])
         for _, heads, weights in self.direct.estimator._row_noises(self.direct.X):
-            fine, coarse = (self._row_moments(heads, weights, some) for some in (False, True))
+            fine, coarse = (self._row_moments(heads, weights, m, some) for some in (False, True))
             sd, other = (np.sqrt(some[1] + some[2]) for some in (fine, coarse))
             with np.errstate(invalid="ignore", over="ignore"):
                 gap = np.maximum(np.abs(fine[0] - coarse[0]), np.abs(sd - other))
                 known = (gap <= _DISAGREEMENT * sd) & (fine[3] <= _MOST_OF_A_NODE * fine[2])
-            moments.append(np.where(known & (fine[[4, 5, 5]] == 0.0), fine[:3], np.nan))
+            # A mean whose variance does not rest on one particle does not either.
+            moments.append(np.where(known & (fine[[4, 5, 5]] * fine[5] == 0.0), fine[:3], np.nan))
         return np.concatenate(moments, axis=1)
 
-    def _row_moments(self, heads, weights, coarse):
+    def _row_moments(self, heads, weights, m, coarse):
+        """Of ``m`` particles, each of which may have several nodes in a row."""
         mass, mean, *spread = self._particle_moments(heads, coarse)
         weights = weights * mass
         defined = weights.sum(axis=1)
@@ -247,8 +245,8 @@ class TransformedOutcome(Predictive):
         center = np.sum(weights * mean, axis=1)
         apart = np.abs(mean - center[:, None])
         parts = weights * [apart, apart**2, *spread]
-        of_one = np.stack([parts[0], parts[1] + parts[2]])
-        most = np.maximum(_MOST_OF_ONE, _FAR_ABOVE / mean.shape[1]) * of_one.sum(axis=2)
+        of_one = np.stack([parts[0], parts[1] + parts[2]]).reshape(2, len(mean), m, -1).sum(axis=3)
+        most = np.maximum(_MOST_OF_ONE, _FAR_ABOVE / m) * of_one.sum(axis=2)
         return np.stack([center, *parts[1:].sum(axis=2), *(of_one.max(axis=2) > most)])
 
     def _particle_moments(self, heads, coarse=False):

@@ -226,8 +226,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
 
     @property
     def inducing_inputs_(self):
-        particles = self.posterior_.particles
-        return particles.reshape(len(particles), -1, self.n_features_in_)
+        return self.posterior_.particles.reshape(len(self.posterior_), -1, self.n_features_in_)
 
     _outcome = Normal()
 

@@ -36,8 +36,8 @@ _PREDICTIONS = (
 _LEVELS = ("group", "population")
 SEEN = "seen"  # within the package: the effects of groups that `fit` has seen, of others none
 # Nodes of the quadrature over effects of groups that were not seen: for steps and exponentials as
-# many as eight times the variance of the effects, within these bounds;
-_N_NODES = 8, 64  # the fewest where the location and the noise have effects;
+# many as eight times the largest variance of effects, within bounds for one predictor and for two;
+_N_NODES = {1: (8, 64), 2: (8, 8)}
 _MANY_NODES = 32  # of effects on the noise, which decide how likely an outlier is;
 _MOST_PREDICTORS = 2  # on each of so many linear predictors at most.
 _KEYWORDS = [
@@ -140,7 +140,7 @@ class LinearPredictions(PredictsOutcomes):
         if not self._integrates():
             return (yield from super()._row_noises(X))
         for rows, heads, weights, spreads in self._row_spreads(X):
-            yield rows, *_integrated(heads, spreads, weights, len(spreads) > 1 and _N_NODES[0])
+            yield rows, *_integrated(heads, spreads, weights)
 
     def _log_scores(self, X, y):
         if not self._integrates() or self._outcome.has_classes:
@@ -170,10 +170,10 @@ class LinearPredictions(PredictsOutcomes):
         return self._row_heads(X)
 
 
-def _integrated(heads, spreads, weights, n_nodes):
+def _integrated(heads, spreads, weights, n_nodes=None):
     """Heads and weights of nodes of normals with ``spreads`` (k, n, m), about the first k heads."""
     for k in np.flatnonzero(np.any(spreads, axis=(1, 2))):
-        n = n_nodes or int(np.clip(8.0 * np.mean(spreads[k] ** 2, axis=1).max(), *_N_NODES))
+        n = n_nodes or int(np.clip(8.0 * spreads[k].max() ** 2, *_N_NODES[len(spreads)]))
         nodes, weights = normal_nodes(heads[k], spreads[k], weights, n)
         heads, spreads = ([np.repeat(a, n, axis=-1) for a in parts] for parts in (heads, spreads))
         heads[k] = nodes

@@ -9,8 +9,8 @@ from ..outcomes.log_link import LogLink
 from .base import BayesianLinearModel, takes_more_rows
 from .predictions import LinearPredictions
 
-# Of a logarithmic link, the largest share of one particle in the mean or in the variance between
-# means, if there it is so many times the average. Beyond it these come with a warning.
+# Of a logarithmic link, the largest share of one particle in the mean or in the variance of the
+# outcome, if there it is so many times the average. Beyond it these come with a warning.
 _MOST_OF_ONE, _FAR_ABOVE = 0.25, 10.0
 
 
@@ -86,8 +86,12 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
             if not isinstance(self._outcome, LogLink):
                 return np.column_stack([moments, np.zeros(len(moments))])
             parts = (self._outcome.expected(heads) - (order - 1) * moments[:, :1]) ** order
-            most = max(_MOST_OF_ONE, _FAR_ABOVE / len(weights)) * moments[:, order - 1]
-            return np.column_stack([moments, ~((parts * weights).max(axis=1) <= most)])
+            parts = weights * (parts + (order - 1) * self._outcome.noise(heads))
+            of_one = parts.reshape(len(parts), len(self.posterior_), -1).sum(
+                axis=2
+            )  # all its nodes
+            most = max(_MOST_OF_ONE, _FAR_ABOVE / of_one.shape[1]) * of_one.sum(axis=1)
+            return np.column_stack([moments, ~(of_one.max(axis=1) <= most)])
 
         *moments, few = np.moveaxis(self._over_nodes(X, averages), 1, 0)
         if few.any():

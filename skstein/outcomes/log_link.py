@@ -102,8 +102,7 @@ class Count(LogLink):
 
     def pmf(self, eta, weights, counts):
         """Probability of each of ``counts`` (k,), shape (n, k)."""
-        each = [np.exp(self.log_density(eta, count)) @ weights for count in counts]
-        return np.stack(each, axis=1)
+        return np.stack([np.exp(self.log_density(eta, k)) @ weights for k in counts], axis=1)
 
     def ratio(self, eta, y):
         """Probability of ``y + 1`` over that of the whole number ``y``, under each particle."""

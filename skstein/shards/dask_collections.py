@@ -1,5 +1,6 @@
 """Collections of rows: which there are, how they become shards, and predictions block by block."""
 
+import warnings
 from functools import partial, wraps
 
 import numpy as np
@@ -144,7 +145,8 @@ def by_block(function, X, y=None):
         raise TypeError("predictions of Chunks go piece by piece: predict each piece by itself.")
     meta = getattr(X, "_meta_nonempty", None)
     rows = np.zeros((1, X.shape[1]), dtype=X.dtype) if meta is None else meta[:1]
-    one = function(rows) if y is None else function(rows, None)  # whose type a block's has
+    with warnings.catch_warnings(action="ignore"):  # of a row that is nobody's
+        one = function(rows) if y is None else function(rows, None)  # whose type a block's has
     if isinstance(one, tuple):
         return tuple(_lazy(partial(_part, function, i), X, y, of) for i, of in enumerate(one))
     return _lazy(function, X, y, one)

@@ -48,7 +48,7 @@ def test_nor_to_standard_deviations(engine, seed):
         warnings.simplefilter("ignore", ConvergenceWarning)
         assert_allclose(infer(middle, engine, random_state=seed).std(), [0.863, 1, 1], rtol=0.1)
         # Scores say 0.816, and leapfrog steps that follow them are accepted less.
-        assert_allclose(infer(steep, engine, random_state=seed).std(), 1.1, atol=0.2)
+        assert_allclose(infer(steep, engine, random_state=seed).std(), 1.05, atol=0.17)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import gamma
+from sklearn.exceptions import ConvergenceWarning
 
-from skstein import infer
+from skstein import BayesianMLPRegressor, infer
 from skstein.inference import AdaptivePMFVB, Ensemble
 from skstein.priors import HierarchicalNormal, Normal
 from skstein.samplers import SGHMC, sghmc
@@ -152,6 +153,22 @@ class Recording:
         *_, step_size, friction, batch_size, n_steps, _ = rest
         self.calls.append((step_size, friction, batch_size, n_steps))
         return theta, 0.0 * velocity
+
+
+def test_outputs_that_have_not_mixed_are_reported(rng):
+    """A hard posterior of few rows, which longer runs reach, and an easy one."""
+    X = rng.uniform(-2.0, 2.0, size=(40, 1))
+    y = np.sin(2.0 * X[:, 0]) + 0.3 * rng.normal(size=40)
+    options = {"activation": "tanh", "prior": Normal(2.0), "noise": "normal", "null_space": 0}
+    reg = BayesianMLPRegressor((5,), inference="pmfvb", random_state=0, **options)
+    with pytest.warns(ConvergenceWarning, match="outputs of the networks have not mixed"):
+        reg.set_params(inference__max_iter=1000).fit(X, y)
+    assert reg.posterior_.diagnostics["rhat"] > 1.1
+    assert not reg.posterior_.converged
+    target, _, _ = linear(rng)
+    posterior = infer(target, AdaptivePMFVB(20, batch_size=None), random_state=0)
+    assert posterior.diagnostics["rhat"] < 1.1
+    assert posterior.converged
 
 
 def test_uneven_weights_are_heat_of_minibatches(rng):

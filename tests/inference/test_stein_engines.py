@@ -138,7 +138,7 @@ def test_matched_moments_halve_the_error(name, gold, seed):
 
 
 def test_svgd_has_the_skewness_of_the_target_where_moments_are_matched(seed):
-    """Logarithms of gamma variables; without matching the particles stop at two thirds of it."""
+    """Logarithms of gamma variables."""
     shape = 4.0
     target = LogDensity(
         lambda t: np.sum(shape * t - np.exp(t), axis=1), score=lambda t: shape - np.exp(t), dim=3

@@ -46,8 +46,7 @@ _AFFORDED = 0.05  # of the row gradients of training, for densities and scores o
 
 def _works_in_scaled_weights(engine, target):
     """Whether an engine asks for no more than `ScaledNetwork` offers, of whatever network."""
-    scaled = _scaled(target)
-    return all(supports(scaled, part) for part in engine.requires)
+    return all(supports(_scaled(target), part) for part in engine.requires)
 
 
 def _scaled(target):

@@ -191,8 +191,8 @@ class SparseDesign(_Design):
     bytes_per_row = 0  # each product copies the block anyway: the fewer blocks, the better
 
     def __init__(self, X, fit_intercept, center, scale):
-        dtype = np.float32 if X.dtype == np.float32 else float  # products are double all the same
-        self._X = scipy.sparse.csr_array(X, dtype=dtype)
+        # Products are double all the same.
+        self._X = scipy.sparse.csr_array(X, dtype=np.float32 if X.dtype == np.float32 else float)
         self._intercept = int(fit_intercept)
         self._center, self._scale, self._shift = center, scale, center / scale
         self.shape = (X.shape[0], X.shape[1] + self._intercept)
