@@ -163,11 +163,11 @@ def test_outputs_that_have_not_mixed_are_reported(rng):
     reg = BayesianMLPRegressor((5,), inference="pmfvb", random_state=0, **options)
     with pytest.warns(ConvergenceWarning, match="outputs of the networks have not mixed"):
         reg.set_params(inference__max_iter=1000).fit(X, y)
-    assert reg.posterior_.diagnostics["rhat"] > 1.1
+    assert reg.posterior_.diagnostics["rhat"] > 1.12
     assert not reg.posterior_.converged
     target, _, _ = linear(rng)
-    posterior = infer(target, AdaptivePMFVB(20, batch_size=None), random_state=0)
-    assert posterior.diagnostics["rhat"] < 1.1
+    posterior = infer(target, AdaptivePMFVB(20, batch_size=None, max_iter=4000), random_state=0)
+    assert posterior.diagnostics["rhat"] < 1.12
     assert posterior.converged
 
 

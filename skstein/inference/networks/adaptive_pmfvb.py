@@ -40,7 +40,7 @@ _LARGEST = 10.0  # mean size of a step's drift, in standard deviations of its no
 _REFRESH = 20  # iterations between updates of the closed-form factors
 _RENEWAL = 5  # of those between two metrics
 _ROUNDS = 20
-_MIXED, _LEAST_SNAPSHOTS, _JUDGED_ROWS = 1.1, 4, 200  # of the median split R-hat of outputs
+_MIXED, _LEAST_SNAPSHOTS, _JUDGED_ROWS = 1.12, 4, 200  # of the median split R-hat of outputs
 
 
 @dataclass(eq=False, repr=False)
@@ -83,7 +83,7 @@ class AdaptivePMFVB(Engine):
     -----
     ConvergenceWarning
         If outputs on the rows, of each particle at four snapshots or more, have not mixed:
-        ``posterior_.diagnostics["rhat"]``, the median split R-hat, is above 1.1.
+        ``posterior_.diagnostics["rhat"]``, the median split R-hat, is above 1.12.
 
     References
     ----------
