@@ -451,7 +451,7 @@ class StochasticVolatility(BayesianEstimator):
             if wrong.any():
                 raise ValueError(
                     f"X holds {np.count_nonzero(wrong)} {what} returns, the first at position "
-                    f"{np.flatnonzero(wrong)[0]}; without them, days around become neighbours."
+                    f"{np.flatnonzero(wrong)[0]}; leave them out (days around become neighbours)."
                 )
         check_magnitude(returns, "X")
         return returns

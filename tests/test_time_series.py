@@ -387,8 +387,8 @@ def broken(position, value):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (broken(7, np.nan), "1 missing returns, the first at position 7; without"),
-        (broken(7, np.inf), "1 infinite returns, the first at position 7; without"),
+        (broken(7, np.nan), "1 missing returns, the first at position 7; leave"),
+        (broken(7, np.inf), "1 infinite returns, the first at position 7; leave"),
         (np.zeros(30), "all returns in X are 0, which says nothing"),
         (np.ones(30), "all returns in X are 1; X must hold returns that vary"),
         (broken(0, 1.0)[:9], "minimum of 10 is required"),

@@ -87,9 +87,8 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
                 return np.column_stack([moments, np.zeros(len(moments))])
             parts = (self._outcome.expected(heads) - (order - 1) * moments[:, :1]) ** order
             parts = weights * (parts + (order - 1) * self._outcome.noise(heads))
-            of_one = parts.reshape(len(parts), len(self.posterior_), -1).sum(
-                axis=2
-            )  # all its nodes
+            # With all its nodes, which are in a row.
+            of_one = parts.reshape(len(parts), len(self.posterior_), -1).sum(axis=2)
             most = max(_MOST_OF_ONE, _FAR_ABOVE / of_one.shape[1]) * of_one.sum(axis=1)
             return np.column_stack([moments, ~(of_one.max(axis=1) <= most)])
 

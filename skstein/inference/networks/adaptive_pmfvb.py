@@ -186,7 +186,8 @@ class AdaptivePMFVB(Engine):
         if len(pool) >= _LEAST_SNAPSHOTS:
             X = target.data[0][:: -(-n // _JUDGED_ROWS)]
             outputs = [target.network.outputs(some, X).reshape(m, -1) for some in pool]
-            rhat = posterior.diagnostics["rhat"] = np.median(split_rhat(np.stack(outputs, axis=1)))
+            rhat = float(np.median(split_rhat(np.stack(outputs, axis=1))))
+            posterior.diagnostics["rhat"] = rhat
             if rhat > _MIXED:
                 posterior.converged = False
                 posterior.diagnostics["message"] = (
