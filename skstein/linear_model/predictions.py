@@ -138,7 +138,8 @@ class LinearPredictions(PredictsOutcomes):
         # Where the exponential of an effect counts, the mean of a draw for each particle may be far
         # off.
         if not self._integrates():
-            return (yield from super()._row_noises(X))
+            yield from super()._row_noises(X)
+            return
         for rows, heads, weights, spreads in self._row_spreads(X):
             yield rows, *_integrated(heads, spreads, weights)
 
