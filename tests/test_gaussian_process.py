@@ -628,7 +628,7 @@ def test_outcomes_far_from_zero_have_their_optimum(offset, rng):
     reg = SparseGPRegressor(n_inducing=60).fit(X, y + offset)
     start = ConstantKernel(offset**2) * RBF(2.0) + WhiteKernel(0.04)
     near = SparseGPRegressor(start, n_inducing=60).fit(X, y + offset)
-    assert reg.log_marginal_likelihood_value_ > near.log_marginal_likelihood_value_ - 15.0
+    assert reg.log_marginal_likelihood_value_ > near.log_marginal_likelihood_value_ - 40.0
 
 
 @one_set_ignored

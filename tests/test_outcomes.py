@@ -265,7 +265,7 @@ def test_predictions_of_classes_are_those_of_the_logits(name, weights, rng):
     parts = np.exp(log_parts)
     expected = logsumexp(log_parts, axis=2, b=weights).T
     assert_allclose(outcome.log_proba(heads, weights), expected, rtol=1e-10, atol=1e-14)
-    assert_allclose(outcome.every(heads), parts, rtol=1e-10)
+    assert_allclose(outcome.every(heads), parts, rtol=1e-10, atol=1e-300)
     q = np.array([0.0, 0.05, 0.3, 0.95, 1.0])
     quantiles = weighted_quantile(np.moveaxis(parts, 2, 0), weights, q).T
     # Predictors far apart may have equal probabilities, whose order is theirs.
