@@ -211,6 +211,7 @@ def short_series(request):
     return y, theta, weights
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("inference", ["pmfvb", MCMC(max_draws=20_000)])  # most need a tenth
 def test_a_short_series_against_importance_sampling_from_the_prior(inference, short_series):
     y, theta, weights = short_series
