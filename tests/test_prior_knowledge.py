@@ -409,9 +409,9 @@ def test_strong_coefficients_under_a_horseshoe_stay_as_they_are(kind, rng):
     engine = MCMC(n_draws=800, max_draws=800)
     model = kind(engine, prior="horseshoe", random_state=0)
     posterior = model.fit(X, y if regressor else (y > 0).astype(int)).posterior_
-    # Not of the global scale: its lower tail is long, and one visit there makes 2,400 draws 100.
-    assert posterior.diagnostics["rhat"][:13].max() < 1.05
-    assert posterior.diagnostics["ess"][:13].min() > 130
+    # Not of others, nor of the global scale: one visit to a long tail makes 2,400 draws 100.
+    assert posterior.diagnostics["rhat"][:3].max() < 1.05
+    assert posterior.diagnostics["ess"][:3].min() > 200
     assert_allclose(np.ravel(model.coef_)[:2], [3.0, -2.0], atol=1.0)
 
 
