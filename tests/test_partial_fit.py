@@ -81,7 +81,8 @@ def test_a_stream_is_near_a_fit_of_all_rows(case, rng, seed):
     assert_allclose(streamed.posterior_.std() / sd, 1.0, atol=0.25)
 
 
-@pytest.mark.parametrize("outcome", ["three classes", later("rare counts")])
+@pytest.mark.slow
+@pytest.mark.parametrize("outcome", ["three classes", "rare counts"])
 def test_short_chunks_lose_nothing(outcome, rng, seed):
     """Within a tenth of a standard deviation, where the particles alone were off by .2 to .5."""
     X = rng.normal(size=(3000, 2))

@@ -503,7 +503,8 @@ def horseshoe(request):
     return X, y, model.prior, posterior.quantile([0.05, 0.5, 0.95]), posterior.std()
 
 
-@pytest.mark.parametrize("engine", [later(SVGD()), FWSS()], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [SVGD(), FWSS()], ids=str)
 def test_few_points_find_the_tails_of_a_horseshoe_or_say_so(engine, horseshoe, seed):
     X, y, prior, truth, sd = horseshoe
     model = BayesianLinearRegression(engine, prior=prior, random_state=seed)

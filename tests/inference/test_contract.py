@@ -368,9 +368,9 @@ def many_rows(request):
     "engine",
     [
         PMFVB(batch_size=100),
-        FWSS(n_particles=60, batch_size=100),
+        small.later(FWSS(n_particles=60, batch_size=100)),
         SVGD(batch_size=100),
-        KSDThinnedMCMC(sampler="sgld", batch_size=100),
+        small.later(KSDThinnedMCMC(sampler="sgld", batch_size=100)),
     ],
     ids=lambda engine: type(engine).__name__,
 )

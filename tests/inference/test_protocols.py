@@ -13,6 +13,7 @@ from skstein import BayesianLinearRegression, LogDensity, ParticlePosterior, inf
 from skstein.inference import ENGINES, PMD, SVGD, Engine, KSDThinnedMCMC, LazyFWSS, resolve_engine
 from skstein.samplers import SGHMC, Sampler
 from skstein.targets import Affine, LogisticTarget, Target
+from small import crossed
 
 MEAN = np.array([0.3, -0.2])
 # In standard deviations: five standard errors of as many draws, or of what an engine leaves.
@@ -272,8 +273,7 @@ class Subclassed(Langevin, Sampler):
     """The same, with the base class."""
 
 
-@pytest.mark.parametrize("kind", [Langevin, Subclassed])
-@pytest.mark.parametrize("batch_size", [None, 200])
+@pytest.mark.parametrize(("kind", "batch_size"), crossed([Langevin, Subclassed], [None, 200]))
 @may_warn  # of an effective sample size below 400
 def test_a_sampler_of_ones_own(kind, batch_size, rng, seed):
     """Against Hamiltonian chains on all rows; the step biases a variance by about 1 %."""
