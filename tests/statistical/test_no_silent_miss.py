@@ -299,9 +299,8 @@ def test_a_heavy_prior_of_the_intercept_that_rows_contradict_is_reported(engine,
 def test_modes_where_particles_are_are_no_reason_to_warn(seed):
     target = two_modes(2, 4.0, 0.4)
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", ".*(R-hat|another spread)"
-        )  # few crossings, few of a mode
+        # Few crossings, and few particles in a mode, are other reasons.
+        warnings.filterwarnings("ignore", ".*(R-hat|another spread)")
         posterior = infer(target, "mcmc", random_state=seed)
     assert "other_mass" not in posterior.diagnostics
     mean, sd = 0.2 * 2.0 / np.sqrt(2.0), np.sqrt(1.0 + 4.0**2 / 2.0 * 0.24)
