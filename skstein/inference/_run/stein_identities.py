@@ -39,7 +39,7 @@ MAX_MISFIT = 0.75  # points that were right came to .63, those that were wrong t
 MAX_OWN_MISFIT = 0.45  # of points that chains did not correct: right ones came to .4
 MAX_SHIFT = 0.1  # of the share of particles below a quantile
 MAX_STRETCH = 0.2  # of the logarithm of the distance between the 10 and 90 % points
-MAX_NARROWING = 0.12  # of the logarithm of the mean distance from the median
+MAX_NARROWING = 0.1  # of the logarithm of the mean distance from the median; right ones came to .09
 _FARTHEST = 4.0  # such distance, in units of that between the 10 and 90 % points
 MAX_RADIAL_SHIFT = 0.07  # of the logarithm of the distance from the mode
 # Particles with the margins of chains that were right came to .56; those that were wrong in
