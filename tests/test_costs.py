@@ -73,6 +73,7 @@ print(json.dumps(counts))
 """
 
 
+@pytest.mark.slow
 def test_routines_compiled_for_a_first_fit(tmp_path):
     """Four that balance the points of MCMC and PMFVB, and two of the drift of FWSS."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

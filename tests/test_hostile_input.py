@@ -370,7 +370,7 @@ def check_case(case):
     event("refused" if message else "fitted with a warning" if fit[0].warned else "fitted")
 
 
-@settings(max_examples=10, **PROFILE)
+@settings(max_examples=6, **PROFILE)
 @given(fits())
 def test_any_fit_is_refused_in_words_or_sound(case):
     check_case(case)

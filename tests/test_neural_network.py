@@ -263,7 +263,7 @@ def test_early_stopping_takes_the_best_state(rng):
 
 @pytest.mark.parametrize(
     ("inference", "early_stopping"),
-    [("mcmc", True), later("mcmc", False), ("pmfvb", False)],
+    [("mcmc", True), later("mcmc", False), later("pmfvb", False)],
 )
 def test_the_noise_is_found_whether_networks_followed_it_or_not(inference, early_stopping, seed):
     """From the last epoch, where it is next to nothing, too; the truth is log(1).
@@ -894,7 +894,7 @@ def test_a_fit_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", ".*have not mixed")
-        for Estimator, engine in (case.values for case in CASES):
+        for Estimator, engine in (case.values for case in CASES if not case.marks):
             X, y = data(Estimator)
             Estimator((4,), inference=engine, n_networks=4).fit(X, y)
 

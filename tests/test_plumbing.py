@@ -218,6 +218,7 @@ def test_out_of_fold_predictions(model, data):
 
 
 @regressor_only
+@pytest.mark.parametrize("engine", ["svgd"], indirect=True)
 def test_learning_curve_in_parallel(model, data):
     X, y = data
     options = {"train_sizes": [0.7], "cv": 2, "shuffle": True, "random_state": 0}
