@@ -112,7 +112,7 @@ def test_a_thousand_times_the_rows_take_no_more_steps(kind, rng):
     }[kind]
     once, often = (laplace_approximation(make(np.full(60, repeats))) for repeats in (1.0, 1000.0))
     assert once.converged and often.converged
-    assert abs(often.n_iter - once.n_iter) <= 1
+    assert abs(often.n_iter - once.n_iter) <= 2
 
 
 @pytest.mark.parametrize("dim", [1, 2, 7])

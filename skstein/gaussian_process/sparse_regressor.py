@@ -345,7 +345,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             starts.extend(rng.uniform(*bounds.T, (self.n_restarts_optimizer, len(bounds))))
         with one_thread():
             optima = [self._optimum(objective, start, bounds) for start in starts]
-            nothing = min(cost for _, cost in optima) > self._cost_of_noise() - _GAIN
+            nothing = optima[0][1] > self._cost_of_noise() - _GAIN
             for share in _SHARES:
                 start = np.clip(self._in_units_of_rows(starts[0], share), *bounds.T)
                 if np.abs(start - starts[0]).max() > (0.0 if nothing else _FAR):
