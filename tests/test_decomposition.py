@@ -167,7 +167,7 @@ def test_hundreds_of_equal_words_move_one_by_one(rng):
     mean = weights @ each[:, 0]
     sd = np.sqrt(weights @ (each[:, 0] - mean) ** 2)
     assert abs(first.mean() - mean) < 4 * sd / np.sqrt(m)
-    assert_allclose(first.std(), sd, rtol=0.25)
+    assert_allclose(first.std(), sd, rtol=0.35)  # its tail is that of an exponential
 
 
 def test_redrawing_leaves_the_conditional_invariant(rng):
