@@ -812,7 +812,7 @@ def test_a_stream_that_bounces_is_reported(Estimator):
         learn(X, y)
 
 
-@pytest.mark.filterwarnings("ignore:.*networks have left the posterior")
+@pytest.mark.filterwarnings("ignore:.*networks (have left the posterior|explain the rows)")
 def test_chains_of_dead_networks_stay_near(rng):
     """Outcomes are noise, and networks so small that all their units can be off by chance.
 

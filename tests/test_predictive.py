@@ -691,6 +691,7 @@ def test_moments_that_rest_on_one_particle_are_no_numbers(rng):
     assert np.isfinite(found.interval()).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*the noise is next to nothing:UserWarning")
 def test_an_exponential_of_heavy_tails_has_no_crps(rng):
     """A cell six normal scores out would decide; under a straight map none does."""
     X = rng.normal(size=(60, 2))

@@ -161,7 +161,7 @@ def test_particles_that_miss_the_arms_of_a_banana_are_not_silent(seed):
 
     with pytest.warns(ConvergenceWarning, match=r"too narrow for the steps.* or use mcmc"):
         posterior = infer(LogDensity(log_density, score, dim=2), "pmfvb", random_state=seed)
-    assert posterior.std()[1] < 0.9 * 1.5
+    assert posterior.std()[1] < 0.95 * 1.5
     assert posterior.diagnostics["stiff"] > 0.1
     assert infer(standard_normal(2), "pmfvb", random_state=seed).diagnostics["stiff"] < 0.001
 

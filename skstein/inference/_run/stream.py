@@ -91,8 +91,9 @@ class Stream:
     def mc_error(self):
         """Root mean square error of the posterior mean, in standard deviations.
 
-        Half the distance between the means of the two halves; of one weighted population that of
-        as many independent draws as its effective sample size.
+        Half the distance between the means of the two halves, without what both remember in common,
+        which may be twice to four times as much on pieces of ten rows; of one weighted population
+        that of as many independent draws as its effective sample size.
         """
         if len(self.parts) == 1:
             return 1.0 / np.sqrt(self.parts[0].ess())
