@@ -9,7 +9,8 @@ class BayesianGammaRegression(LogLinkRegressor):
 
     The outcome is a positive amount of mean ``mu = exp(X @ coef + intercept + offset)`` and
     variance ``dispersion mu**2``: costs, durations, sizes. The square root of the unknown
-    dispersion, the relative spread, has a half Student t prior of 3 degrees of freedom and scale 1.
+    dispersion, the relative spread, has a half Student t prior of 3 degrees of freedom and scale 1,
+    which is weak down to a spread of a thousandth; one below a ten-thousandth is overstated.
     Priors of the coefficients are on the scale of the standardised features (``standardize=True``);
     everything the estimator reports is on the original scale.
 
