@@ -895,7 +895,10 @@ def test_an_anisotropic_kernel_finds_the_slow_direction(rng):
 
 
 @bounds_ignored
-def test_more_restarts_never_lower_the_likelihood(rng, seed):
+@pytest.mark.parametrize("seed", [193, small.later(0)])
+def test_more_restarts_never_lower_the_likelihood(seed):
+    """With 193 a restart beats noise, and other length scales beat both."""
+    rng = np.random.default_rng(seed)
     inputs = 2 * rng.normal(size=(25, 2)) - 1
     y = np.sin(inputs).sum(axis=1) + np.sin(3 * inputs).sum(axis=1) + 0.1 * rng.normal(size=25)
     kernel = ConstantKernel(1.0, (1e-2, 1e2)) * RBF([1.0, 1.0], [(1e-4, 1e2)] * 2)
