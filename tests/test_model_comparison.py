@@ -22,7 +22,7 @@ from skstein import (
     loo,
     to_arviz,
 )
-from skstein.inference import LaplaceDraws
+from skstein.inference import PMD, LaplaceDraws
 from skstein.model_comparison import _stacking_weights, pareto_smoothed
 
 pytestmark = [
@@ -237,7 +237,9 @@ def test_points_too_few_for_the_tails_are_warned_of(rng):
     assert result.bad_k == np.mean(result.pareto_k > 0.5)
 
 
-@pytest.mark.parametrize("options", [{"inference": "ensemble"}, {"subspace": "curve"}])
+@pytest.mark.parametrize(
+    "options", [{"inference": "ensemble"}, {"subspace": "curve", "inference": PMD(20)}]
+)
 def test_networks_as_they_were_trained_are_refused(options, rng):
     """Importance weights cannot undo what training has learnt of the row that is left out."""
     X = rng.normal(size=(60, 2))

@@ -112,10 +112,8 @@ def test_a_linear_stream_keeps_all_that_rows_say(rng, seed):
     noise[:100] = 0.1 * rng.normal(size=100)
     y = X @ [1.0, 0.0, -1.0] + noise
     options = {"random_state": seed, "standardize": False}
-    fitted = BayesianLinearRegression("mcmc", **options).fit(X, y)
-    streamed = BayesianLinearRegression(PMD(), **options)
-    for start in range(0, 500, 100):
-        streamed.partial_fit(X[start : start + 100], y[start : start + 100])
+    fitted = BayesianLinearRegression("pmfvb", **options).fit(X, y)
+    streamed = feed(BayesianLinearRegression(PMD(), **options), X, y, [0, 100, 300, 500])
     sd = fitted.posterior_.std()
     gap = (streamed.posterior_.mean() - fitted.posterior_.mean()) / sd
     assert np.abs(gap).max() < 0.1

