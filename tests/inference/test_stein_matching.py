@@ -8,7 +8,7 @@ from scipy.special import digamma, polygamma
 from densities import gaussian
 from skstein import LogDensity
 from skstein.inference._building_blocks.stein_matching import match_identities
-from skstein.inference._run.tails_and_funnels import Pilot
+from skstein.inference._run.tails_and_funnels import Pilot, _fit_funnel
 from skstein.posterior import ParticlePosterior
 from skstein.targets import Transformed
 
@@ -141,3 +141,12 @@ def test_particles_that_draws_would_move_out_of_the_support_stay(m, rng):
     particles = rng.uniform(-0.5, 0.5, size=(m, 3))
     posterior = pilot.calibrated(ParticlePosterior(particles.copy()), target)
     assert_array_equal(posterior.particles, particles)
+
+
+def test_draws_without_a_mean_are_centred_by_a_funnel(rng):
+    """A scale mixture whose first coordinate is Cauchy: one draw far out is not on the axis."""
+    v = -np.log(rng.gamma(0.5, size=3200))
+    draws = np.column_stack([np.exp(0.5 * v) * rng.normal(size=3200), v])
+    low, middle, high = np.quantile(_fit_funnel(draws).inverse(draws), [0.05, 0.5, 0.95], axis=0)
+    assert np.abs(middle).max() < 0.1
+    assert_allclose(-low, high, atol=0.25)

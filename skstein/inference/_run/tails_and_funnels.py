@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import LinAlgError
+from scipy.linalg import LinAlgError, block_diag
 from scipy.optimize import minimize
 
 from ..._statistics.quantiles import quantile_misfit
@@ -210,26 +210,27 @@ def _fit_funnel(draws):
     whitener = np.linalg.cholesky(np.cov(draws.T).reshape(dim, dim))
     y = np.linalg.solve(whitener, (draws - location).T).T
     size = np.log(np.einsum("ij,ij->i", y, y))
-    axis = y.T @ (size - size.mean())
-    basis = _basis(axis / np.linalg.norm(axis))
+    # Clipped, so that one draw far out does not turn the axis.
+    basis = _basis(np.clip(y, -3.0, 3.0).T @ (size - size.mean()))
     y = y @ basis
     tail = _fit_tail(y[:, 0])
     first = np.sinh(np.exp(tail[3]) * np.arcsinh((y[:, 0] - tail[0]) / np.exp(tail[1])) - tail[2])
     features, rest, growth = FunnelMap.features(first), y[:, 1:], np.zeros(2)
+    design = np.column_stack([np.ones(len(y)), features])
     for _ in range(3):
         precision = np.exp(-features @ growth)[:, None]
-        bend = np.linalg.lstsq(features * precision, rest * precision)[0]
-        growth = _fit_growth(features, np.mean((rest - features @ bend) ** 2, axis=1))
-    rest = (rest - features @ bend) * np.exp(-features @ growth)[:, None]
+        bend = np.linalg.lstsq(design * precision, rest * precision)[0]
+        growth = _fit_growth(features, np.mean((rest - design @ bend) ** 2, axis=1))
+    rest = (rest - design @ bend) * np.exp(-features @ growth)[:, None]
     scale = np.linalg.cholesky(np.cov(rest.T).reshape(dim - 1, dim - 1))
-    matrix = np.eye(dim)
-    matrix[1:, 1:] = scale
-    bend = np.linalg.solve(scale, bend.T).T
-    return FunnelMap(location, whitener @ basis @ matrix, tail, growth, bend)
+    location += whitener @ basis[:, 1:] @ bend[0]  # a mean of heavy tails is no centre
+    bend = np.linalg.solve(scale, bend[1:].T).T
+    return FunnelMap(location, whitener @ basis @ block_diag(1.0, scale), tail, growth, bend)
 
 
 def _basis(axis):
-    """An orthogonal matrix with ``axis`` as its first column, else as near to axes as can be."""
+    """An orthogonal matrix with its first column along ``axis``, else as near to axes as can be."""
+    axis = axis / np.linalg.norm(axis)
     normal = axis.copy()
     normal[0] += np.copysign(1.0, axis[0])
     normal /= np.linalg.norm(normal)
