@@ -217,6 +217,7 @@ def test_out_of_fold_predictions(model, data):
         assert_allclose(found[test], fold.predict(X.iloc[test]))
 
 
+@pytest.mark.slow
 @regressor_only
 @pytest.mark.parametrize("engine", ["svgd"], indirect=True)
 def test_learning_curve_in_parallel(model, data):

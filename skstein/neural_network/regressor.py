@@ -6,7 +6,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp
+from scipy.special import logsumexp
 from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,9 +32,7 @@ from ..targets.networks.null_space import null_space_tangent, tangents_affordabl
 from .base import _BayesianMLP, _Scaling
 
 _N_NODES = 8  # of the quadrature over distances along a tangent
-# So dense that noise of a tenth of the tangent falls on several.
-_STEPS = np.linspace(-6.0, 6.0, 97)
-_LOG_SHARES = log_softmax(-0.5 * _STEPS**2)
+_STEPS = np.linspace(-6.0, 6.0, 33)[:, None, None]  # of another, in standard deviations
 
 _FINEST = 1e-3  # of the standard deviation of y, the least noise of a row
 _ENOUGH = 200  # rows, to tell where there is how much noise
@@ -474,16 +472,21 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     def _log_scores(self, X, y):
         if self._tangents is None or self._n_outputs == 1:
             return super()._log_scores(X, y)
-        # Along a tangent all outcomes move together.
-        y, scores = self._observed_at(X, y), []
-        with np.errstate(over="ignore", invalid="ignore"):
+        # Along a tangent all outcomes move together: over its normal distribution, and where noise
+        # that is small beside it leaves them, by the trapezoidal rule.
+        y, scores, density = self._observed_at(X, y), [], self._outcome.log_density_by_particle
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for rows, (location, *rest), spread, weights in self._row_spreads(X):
-                joint = -np.inf
-                for step, log_share in zip(_STEPS, _LOG_SHARES, strict=True):
-                    heads = [location + step * spread, *rest]
-                    moved = self._outcome.log_density_by_particle(heads, y[rows])
-                    joint = np.logaddexp(joint, log_share + moved)
-                scores.append(logsumexp(joint, axis=1, b=weights))
+                slope = spread / np.exp(rest[0])
+                precision = 1.0 + np.sum(slope * spread, axis=1)
+                near = np.sum(slope * (y[rows, :, None] - location), axis=1) / precision
+                near = near + _STEPS * precision**-0.5
+                steps = np.sort(np.concatenate([_STEPS + 0.0 * near, near]), axis=0)
+                gaps = np.diff(steps, axis=0, prepend=steps[:1], append=steps[-1:])
+                log_share = np.log(gaps[1:] + gaps[:-1]) - 0.5 * steps**2
+                moved = [density([location + t[:, None] * spread, *rest], y[rows]) for t in steps]
+                log_joint = logsumexp(log_share + moved, axis=0) - 0.5 * np.log(8.0 * np.pi)
+                scores.append(logsumexp(log_joint, axis=1, b=weights))
         return without_overflow(scores)
 
     def _row_noises(self, X):

@@ -1,7 +1,7 @@
 """Counts with more variance than their mean: a Poisson distribution of uneven rates."""
 
 import numpy as np
-from scipy.special import betainc, expit, gammaln
+from scipy.special import betainc, expit, gammaln, xlogy
 from scipy.stats import nbinom
 
 from ..priors import HalfStudentT
@@ -29,33 +29,31 @@ class NegativeBinomial(Count):
     extra_prior = HalfStudentT()
 
     def _parts(self, eta, y):
-        """r, r + y, and ``log(1 + alpha mu)`` with its derivative, the gamma's part of the rate."""
+        """r, r + y, log odds and share of the gamma's part of the rate; what y lacks, and excess.
+
+        The last two are near 0 where the mean is y, of a size that does not grow with y.
+        """
         at = eta[0] + np.clip(eta[1], -CAP, CAP)
-        r = exp_of_scale(-eta[1])
-        return r, r + y, np.logaddexp(0.0, at), expit(at)
+        r, share = exp_of_scale(-eta[1]), expit(at)
+        excess = r * (np.logaddexp(0.0, at) - np.log1p(y / r))
+        return r, r + y, at, share, y * expit(-at) - r * share, excess
 
     def log_density(self, eta, y):
-        r, total, log_excess, _ = self._parts(eta, y)
-        # log Gamma(r + y) - log Gamma(r) - y log r, with all digits where r is large.
-        rising = (total - 0.5) * np.log1p(y / r) - y + binet(total, 0) - binet(r, 0)
-        return rising + y * eta[0] - total * log_excess - gammaln(y + 1.0)
-
-    def _rising(self, r, total, y):
-        """Derivative of the rising factorial above by log r."""
-        own = r / total * binet(total, 1) - binet(r, 1)
-        return r * np.log1p(y / r) - y + 0.5 * y / total + own
+        r, total, at, _, _, excess = self._parts(eta, y)
+        # log Gamma(r + y) - log Gamma(r) - log y!, with all digits where r or y is large.
+        rising = y * np.log1p(r / np.maximum(y, 1.0)) - 0.5 * np.log1p(y / r)
+        rising += binet(total, 0) - binet(r, 0) + (xlogy(y, y) - y - gammaln(y + 1.0))
+        return rising - excess - y * np.logaddexp(0.0, -at)
 
     def residual(self, eta, y):
-        r, total, log_excess, share = self._parts(eta, y)
-        return y - total * share, r * log_excess - total * share - self._rising(r, total, y)
+        r, total, _, _, lack, excess = self._parts(eta, y)
+        return lack, excess + lack - (0.5 * y + r * binet(total, 1)) / total + binet(r, 1)
 
     def curvature(self, eta, y):
-        r, total, log_excess, share = self._parts(eta, y)
-        spread = total * share * (1.0 - share)
-        across = spread - r * share
-        second = y**2 / total - 0.5 * y * (r + total) / total**2
-        second += (r / total) ** 2 * binet(total, 2) - binet(r, 2)
-        last = r * (log_excess - share) + across - self._rising(r, total, y) - second
+        r, total, at, share, lack, excess = self._parts(eta, y)
+        spread, across, part = total * share * expit(-at), share * lack, r / total
+        own = part * (binet(total, 1) + part * binet(total, 2)) - binet(r, 1) - binet(r, 2)
+        last = excess + across + part * (lack + 0.5 * y / total) - own
         return np.array([[spread, across], [across, last]])
 
     def distribution(self, eta):

@@ -12,7 +12,17 @@ from sklearn.exceptions import ConvergenceWarning
 import densities
 import small
 from skstein import LogDensity, ParticlePosterior, infer
-from skstein.inference import ENGINES, FWSS, MCMC, PMD, PMFVB, SVGD, KSDThinnedMCMC, resolve_engine
+from skstein.inference import (
+    ENGINES,
+    FWSS,
+    MCMC,
+    PMD,
+    PMFVB,
+    SVGD,
+    KSDThinnedMCMC,
+    LaplaceDraws,
+    resolve_engine,
+)
 from skstein.samplers import SGLD
 from skstein.targets import LinearTarget, LogisticTarget, Target
 
@@ -52,7 +62,9 @@ def logistic(rng, n=400):
 
 @every_engine
 def test_a_correlated_gaussian_is_recovered(engine, seed):
-    posterior = infer(gaussian(), engine, random_state=seed)
+    # A thousand independent draws may be a tenth too narrow, which is rightly said.
+    run = LaplaceDraws(4000) if engine == "laplace" else engine
+    posterior = infer(gaussian(), run, random_state=seed)
     inverse = np.linalg.inv(FACTOR)
     assert np.abs(inverse @ (posterior.mean() - MEAN)).max() < ALLOWED[engine]
     # Every entry of the whitened covariance: standard error sqrt(2 / m) at most.
@@ -255,11 +267,11 @@ def test_an_engine_of_ones_own_needs_no_registration(seed):
         requires = ()
 
         def run(self, target, rng, *, init=None, map=map, callback=None):
-            return ParticlePosterior(target.sample_start(rng, 400))
+            return ParticlePosterior(target.sample_start(rng, 1000))
 
     posterior = infer(gaussian(), Exact(), random_state=seed)
     inverse = np.linalg.inv(FACTOR)
-    assert np.abs(inverse @ (posterior.mean() - MEAN)).max() < 5 / np.sqrt(400)
+    assert np.abs(inverse @ (posterior.mean() - MEAN)).max() < 5 / np.sqrt(1000)
     assert_allclose(posterior.scores, -(posterior.particles - MEAN) @ PRECISION, atol=1e-9)
 
 
