@@ -47,9 +47,7 @@ class Kernel(BaseEstimator, metaclass=ABCMeta):
     """
 
     def __add__(self, other):
-        if not isinstance(other, Kernel):
-            return NotImplemented
-        return Sum(self, other)
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     @abstractmethod
     def fixed(self, points):

@@ -21,6 +21,7 @@ from skstein import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianMLPClassifier,
+    BayesianPoissonRegression,
     BayesianProbitRegression,
     ParticlePosterior,
     check_target,
@@ -191,6 +192,10 @@ def test_a_prior_of_other_coordinates_or_classes_is_refused(rng):
         model = BayesianLogisticRegression(quick, prior=prior).set_params(**params)
         with pytest.raises(ValueError, match=message):
             model.fit(X, y)
+    counts = BayesianPoissonRegression(quick, prior=binary.posterior_.as_prior())
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="classes are 0, 1, and those of this fit none: fit the"):
+        counts.fit(X, y)
 
 
 @pytest.mark.parametrize(

@@ -350,8 +350,7 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         -------
         y : ndarray of shape (n_samples,)
         """
-        codes = np.argmax(self.predict_log_proba(X), axis=1)
-        return self.classes_[codes]
+        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
 
     def _observed(self, y):
         """Positions of the classes of ``y``."""

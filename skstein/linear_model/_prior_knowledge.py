@@ -79,7 +79,7 @@ def under_joint_prior(target, prior, to_original, classes):
 
 
 def _require_same(what, of_prior, of_fit):
-    if of_prior is None or np.array_equal(list(map(str, of_prior)), list(map(str, of_fit))):
+    if of_prior is None or np.array_equal(np.array(of_prior, str), np.array(of_fit, str)):
         return
     raise ValueError(
         f"the prior's {what} are {_listed(of_prior)}, and those of this fit {_listed(of_fit)}: fit "
@@ -88,5 +88,5 @@ def _require_same(what, of_prior, of_fit):
 
 
 def _listed(names):
-    names = list(map(str, [] if names is None else names))
+    names = list(map(str, ["none"] if names is None else names))
     return ", ".join(names[:6]) + (f", ... ({len(names)})" if len(names) > 6 else "")

@@ -479,9 +479,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
             for rows, (location, *rest), spread, weights in self._row_spreads(X):
                 slope = spread / np.exp(rest[0])
                 precision = 1.0 + np.sum(slope * spread, axis=1)
-                near = np.sum(slope * (y[rows, :, None] - location), axis=1) / precision
-                near = near + _STEPS * precision**-0.5
-                steps = np.sort(np.concatenate([_STEPS + 0.0 * near, near]), axis=0)
+                at = np.sum(slope * (y[rows, :, None] - location), axis=1) / precision
+                steps = np.sort([*(_STEPS + 0.0 * at), *(at + _STEPS * precision**-0.5)], axis=0)
                 gaps = np.diff(steps, axis=0, prepend=steps[:1], append=steps[-1:])
                 log_share = np.log(gaps[1:] + gaps[:-1]) - 0.5 * steps**2
                 moved = [density([location + t[:, None] * spread, *rest], y[rows]) for t in steps]

@@ -5,7 +5,9 @@ sample variance", which subtract no large numbers from each other.
 """
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, issymmetric
+
+from .._input.validation import normalized_weights
 
 
 class StreamMoments:
@@ -69,9 +71,12 @@ def match_moments(points, mean, covariance, weights=None):
 
     Raises
     ------
+    ValueError
+        If mean, covariance or weights are not of these shapes, or the covariance not symmetric.
     LinAlgError
-        If points or covariance are not finite, or the covariance, or that of the points, is not
-        positive definite: a coordinate is constant, or there are no more points than coordinates.
+        If points, mean or covariance are not finite, or the covariance, or that of the points, is
+        not positive definite: a coordinate is constant, or there are no more points than
+        coordinates.
 
     Notes
     -----
@@ -88,14 +93,16 @@ def match_moments(points, mean, covariance, weights=None):
     >>> bool(np.allclose(moved.std(axis=0), draws.std(axis=0)))
     True
     """
-    covariance = np.atleast_2d(covariance)
-    if not (np.isfinite(covariance).all() and np.isfinite(points).all()):
-        raise np.linalg.LinAlgError("points and covariance must be finite.")
+    points, weights = np.asarray(points), normalized_weights(weights, len(points), "weights")
+    mean, covariance = np.atleast_1d(mean), np.atleast_2d(covariance)
+    if not all(np.isfinite(given).all() for given in (points, mean, covariance)):
+        raise np.linalg.LinAlgError("points, mean and covariance must be finite.")
+    square = mean.shape + covariance.shape == 3 * points.shape[1:]
+    if not (square and issymmetric(covariance, atol=1e-8 * np.abs(covariance).max())):
+        raise ValueError("mean must be (d,) and covariance (d, d), symmetric, for points (n, d).")
     root = np.linalg.cholesky(covariance)
-    z = np.linalg.solve(root, (points - np.average(points, axis=0, weights=weights)).T).T
-    values, vectors = eigh(
-        z.T @ z / len(z) if weights is None else (z.T * weights) @ z / np.sum(weights)
-    )
+    z = np.linalg.solve(root, (points - weights @ points).T).T
+    values, vectors = eigh((z.T * weights) @ z)
     if not values[0] > 1e-12 * values[-1]:
         raise np.linalg.LinAlgError("the points do not vary in every direction: give more of them.")
     return mean + z @ (vectors / np.sqrt(values)) @ vectors.T @ root.T

@@ -541,6 +541,27 @@ def test_kept_points_are_moved_to_the_moments_of_the_stream(rng):
     assert_allclose(z, moved @ mix, atol=1e-6 * np.abs(flat @ mix).max())
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mean": [5.0]},
+        {"covariance": np.eye(3)},
+        {"covariance": [[1.0, 0.9], [0.0, 1.0]]},
+        {"weights": -np.ones(20)},
+        {"weights": np.ones(19)},
+    ],
+)
+def test_moments_of_other_shapes_are_refused(change, rng):
+    given = {"points": rng.normal(size=(20, 2)), "mean": np.zeros(2), "covariance": np.eye(2)}
+    with pytest.raises(ValueError, match="must"):
+        match_moments(**given | change)
+
+
+def test_a_mean_that_is_not_finite_is_refused(rng):
+    with pytest.raises(np.linalg.LinAlgError, match="must be finite"):
+        match_moments(rng.normal(size=(20, 2)), [np.nan, 0.0], np.eye(2))
+
+
 @pytest.mark.parametrize("shape", [[1.0, 1.0, 0.0], [1.0, 1.0, np.nan]])
 def test_moments_are_not_matched_where_they_are_undetermined(shape, rng):
     points, covariance = rng.normal(size=(20, 3)), np.diag(shape)
