@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from scipy.special import gammaln
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import GammaRegressor, PoissonRegressor
@@ -205,6 +206,25 @@ def test_coefficients_are_near_the_penalised_modes():
         weights = np.arange(len(y)) % 3
         expected = d2_tweedie_score(y, reg.predict(X), sample_weight=weights, power=power)
         assert_allclose(reg.score(X, y, weights), expected)
+
+
+@pytest.mark.parametrize("log_alpha", [-8.0, -0.5, 2.0])
+def test_negative_binomial_densities_of_any_count(log_alpha):
+    """By their definition; of very large counts, by their derivatives: terms of 1e13 cancel."""
+    outcome, r = NegativeBinomial(), np.exp(-log_alpha)
+    y = np.array([0.0, 0.1, 0.9, 1.0, 30.0, 1e3])
+    expected = gammaln(r + y) - gammaln(r) - gammaln(y + 1) - r * np.log1p(3.0 / r)
+    expected += y * np.log(3.0 / (r + 3.0))
+    eta = np.log([3.0]), np.array([log_alpha])
+    assert_allclose(outcome.log_density(eta, y), expected, rtol=1e-9)
+    large, y, h = [np.log([1e12]), np.array([log_alpha])], np.array([3e11, 9e11, 2e12]), 1e-4
+    for k in range(2):
+        ends = [[part + sign * h * (j == k) for j, part in enumerate(large)] for sign in (1, -1)]
+        high, low = (outcome.log_density(end, y) for end in ends)
+        assert_allclose((high - low) / (2 * h), outcome.residual(large, y)[k], rtol=1e-5)
+        high, low = (outcome.residual(end, y) for end in ends)
+        slopes = (np.array(low) - high) / (2 * h)
+        assert_allclose(slopes, outcome.curvature(large, y)[k], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(("family", "mean"), crossed(OUTCOMES, [1e12, 1e-2, 1.0, 1e4]))

@@ -41,7 +41,7 @@ class NegativeBinomial(Count):
     def log_density(self, eta, y):
         r, total, at, _, _, excess = self._parts(eta, y)
         # log Gamma(r + y) - log Gamma(r) - log y!, with all digits where r or y is large.
-        rising = y * np.log1p(r / np.maximum(y, 1.0)) - 0.5 * np.log1p(y / r)
+        rising = y * np.log1p(r / np.maximum(y, 1e-200)) - 0.5 * np.log1p(y / r)
         rising += binet(total, 0) - binet(r, 0) + (xlogy(y, y) - y - gammaln(y + 1.0))
         return rising - excess - y * np.logaddexp(0.0, -at)
 
