@@ -350,7 +350,8 @@ class BayesianClassifierMixin(PredictsOutcomes, ClassifierMixin):
         -------
         y : ndarray of shape (n_samples,)
         """
-        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
+        codes = np.argmax(self.predict_log_proba(X), axis=1)
+        return self.classes_[codes]
 
     def _observed(self, y):
         """Positions of the classes of ``y``."""

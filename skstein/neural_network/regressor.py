@@ -32,7 +32,7 @@ from ..targets.networks.null_space import null_space_tangent, tangents_affordabl
 from .base import _BayesianMLP, _Scaling
 
 _N_NODES = 8  # of the quadrature over distances along a tangent
-_STEPS = np.linspace(-6.0, 6.0, 33)[:, None, None]  # of another, in standard deviations
+_STEPS = np.linspace(-6.0, 6.0, 33)[:, None, None]  # of a joint density's
 
 _FINEST = 1e-3  # of the standard deviation of y, the least noise of a row
 _ENOUGH = 200  # rows, to tell where there is how much noise
@@ -472,8 +472,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     def _log_scores(self, X, y):
         if self._tangents is None or self._n_outputs == 1:
             return super()._log_scores(X, y)
-        # Along a tangent all outcomes move together: over its normal distribution, and where noise
-        # that is small beside it leaves them, by the trapezoidal rule.
+        # Along a tangent all outcomes move together. The trapezoidal rule has steps about 0, and
+        # about the distance that normal noise would leave, which may be known very well.
         y, scores, density = self._observed_at(X, y), [], self._outcome.log_density_by_particle
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for rows, (location, *rest), spread, weights in self._row_spreads(X):

@@ -29,9 +29,10 @@ class NegativeBinomial(Count):
     extra_prior = HalfStudentT()
 
     def _parts(self, eta, y):
-        """r, r + y, log odds and share of the gamma's part of the rate; what y lacks, and excess.
+        """r, r + y, log odds and share of the gamma's part of the rate, and what is 0 at mean y.
 
-        The last two are near 0 where the mean is y, of a size that does not grow with y.
+        These are the residual of the predictor and ``r log((r + mu) / (r + y))``: where counts are
+        large, their terms are not.
         """
         at = eta[0] + np.clip(eta[1], -CAP, CAP)
         r, share = exp_of_scale(-eta[1]), expit(at)
@@ -46,14 +47,14 @@ class NegativeBinomial(Count):
         return rising - excess - y * np.logaddexp(0.0, -at)
 
     def residual(self, eta, y):
-        r, total, _, _, lack, excess = self._parts(eta, y)
-        return lack, excess + lack - (0.5 * y + r * binet(total, 1)) / total + binet(r, 1)
+        r, total, _, _, residual, excess = self._parts(eta, y)
+        return residual, excess + residual - (0.5 * y + r * binet(total, 1)) / total + binet(r, 1)
 
     def curvature(self, eta, y):
-        r, total, at, share, lack, excess = self._parts(eta, y)
-        spread, across, part = total * share * expit(-at), share * lack, r / total
+        r, total, at, share, residual, excess = self._parts(eta, y)
+        spread, across, part = total * share * expit(-at), share * residual, r / total
         own = part * (binet(total, 1) + part * binet(total, 2)) - binet(r, 1) - binet(r, 2)
-        last = excess + across + part * (lack + 0.5 * y / total) - own
+        last = excess + across + part * (residual + 0.5 * y / total) - own
         return np.array([[spread, across], [across, last]])
 
     def distribution(self, eta):

@@ -223,7 +223,7 @@ def _fit_funnel(draws):
         growth = _fit_growth(features, np.mean((rest - design @ bend) ** 2, axis=1))
     rest = (rest - design @ bend) * np.exp(-features @ growth)[:, None]
     scale = np.linalg.cholesky(np.cov(rest.T).reshape(dim - 1, dim - 1))
-    location += whitener @ basis[:, 1:] @ bend[0]  # a mean of heavy tails is no centre
+    location += whitener @ basis[:, 1:] @ bend[0]  # heavy tails move a mean
     bend = np.linalg.solve(scale, bend[1:].T).T
     return FunnelMap(location, whitener @ basis @ block_diag(1.0, scale), tail, growth, bend)
 
