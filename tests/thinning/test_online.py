@@ -512,8 +512,8 @@ def test_the_engine_does_not_repeat_the_guard(rng):
         dim=2,
     )
     assert_allclose(target.score(x), s, atol=1e-9)
-    engine = KSDThinnedMCMC(n_particles=3, n_draws=50, max_draws=50, n_warmup=20)
-    # Half of the chains in each mode, which three points cannot have.
+    engine = KSDThinnedMCMC(n_particles=1, n_draws=50, max_draws=50, n_warmup=20)
+    # Half of the chains in each mode, and the point that is kept in one.
     start = np.concatenate([x[x[:, 0] < 0.0][:4], x[x[:, 0] > 0.0][:4]])
     posterior = engine.run(target, rng, init=start)
     assert "miss the chains' means or" in posterior.diagnostics["message"]
