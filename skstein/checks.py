@@ -123,9 +123,9 @@ def _check_derivative(target, of, point, name, derivative, tolerance, i):
     """Compare a derivative (dim, ...) at a point with central differences of ``target.of``."""
     function, best = getattr(target, of), np.full(derivative.shape, np.nan)
     error = np.full(derivative.shape, np.inf)
-    # Rounding spoils short steps where the values are large, curvature long ones.
+    # Rounding spoils short steps where the values or coordinates are large, curvature long ones.
     for relative in _STEPS:
-        step = relative * np.maximum(1.0, np.abs(point))
+        step = relative * np.sqrt(np.maximum(1.0, np.abs(point)))
         upper = function(point + np.diag(step))
         lower = function(point - np.diag(step))
         quotient = ((upper - lower).T / (2 * step)).T

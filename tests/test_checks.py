@@ -44,6 +44,17 @@ def test_a_right_target_passes_at_any_height(scale, seed):
     assert check_target(target, random_state=seed) is None
 
 
+def test_a_narrow_target_far_from_0_passes():
+    """A step of 6e-6 of the place would be six standard deviations long."""
+    target = LogDensity(
+        lambda t: -np.logaddexp(t - 1e6, 1e6 - t).sum(axis=1),
+        lambda t: -np.tanh(t - 1e6),
+        dim=1,
+        initial=np.array([1e6]),
+    )
+    assert check_target(target, random_state=0) is None
+
+
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 def test_a_wrong_score_is_found_at_any_height(scale):
     refuse(

@@ -228,6 +228,29 @@ def test_a_flat_top_gets_a_gaussian_as_wide_as_the_density(power, scale, with_he
     assert ratios.min() > 0.3
 
 
+@pytest.mark.parametrize(("unit", "location"), [(1e-8, 0.0), (1e-5, 0.0), (1.0, 1e6), (1e6, -1e9)])
+def test_neither_units_nor_a_place_far_from_0_change_a_gaussian(unit, location):
+    """Without a Hessian: steps of 6e-6, or of that share of the place, may be wide beside it."""
+    matrix = np.array([[1.0, 0.5], [0.3, -2.0]])
+
+    def tilted(t, unit, location):
+        return ((t - location) / unit) @ matrix.T - 1.0
+
+    def gaussian(unit=1.0, location=0.0):
+        target = LogDensity(
+            lambda t: -np.log(np.cosh(tilted(t, unit, location))).sum(axis=1),
+            score=lambda t: -np.tanh(tilted(t, unit, location)) @ matrix / unit,
+            dim=2,
+        )
+        laplace = laplace_approximation(target, np.full(2, location))
+        assert laplace.converged
+        return laplace
+
+    plain, other = gaussian(), gaussian(unit, location)
+    assert_allclose((other.mode - location) / unit, plain.mode, atol=1e-4)
+    assert_allclose(other.bijection.matrix / unit, plain.bijection.matrix, rtol=1e-4)
+
+
 @pytest.mark.parametrize("power", [1.5, 2.0, 2.5])
 def test_a_gaussian_that_is_not_far_too_wide_stays(power, rng):
     """log p = -(1 + x^2)^power, and twice as curved on one side."""

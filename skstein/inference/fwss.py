@@ -174,7 +174,7 @@ class FWSS(SubsamplingEngine):
                 starts[[i, first]], known[[i, first]] = starts[[first, i]], known[[first, i]]
             y = (starts if new else measure.points)[i : i + 1].copy()
             if target.stochastic:
-                oracle.start_from(y, (known if new else measure.scores)[i : i + 1].copy())
+                oracle.start = y, (known if new else measure.scores)[i : i + 1].copy()
             n_steps = self.max_iter_oracle if new else self.max_iter_sweep
             if n_blocks == 1:
                 y = oracle.search(y, self.learning_rate, n_steps, rng)

@@ -21,6 +21,7 @@ _MOST_ROUNDS, _SETTLED = 200, 1e-10
 # A direction is narrowed if the density has fallen within this share of its Gaussian; where that
 # ends is found by bisection, this many halvings away at most.
 _FAR_TOO_WIDE, _MOST_HALVINGS, _N_BISECTIONS = 0.1, 256, 16
+_WIDEST_STEP = 0.01  # of differences, in standard deviations
 _KEPT = 1e-3  # of the squared distance to the mode, that a step with an old Hessian must leave
 
 
@@ -53,18 +54,18 @@ class LaplaceApproximation:
         return np.asarray((matrix * matrix).sum(axis=1)).ravel()
 
 
-def hessian_of(target, theta):
+def hessian_of(target, theta, widest=np.inf):
     """Negative Hessian at ``theta`` (dim,): the target's own, or differenced from its score.
 
-    Above 2000 coordinates it is the diagonal alone, of shape (dim,). Central differences cost
-    ``2 dim`` scores; above 500 coordinates they are taken of the diagonal alone.
+    Shape (dim, dim), but (dim,) above 2000 coordinates, its diagonal. Differences take
+    ``2 dim`` scores, again where their steps, ``widest`` at most, turn out to be wide beside the
+    density; above 500 coordinates they are taken of the diagonal alone.
     """
     dim = len(theta)
-    if dim > DIAGONAL_ABOVE and supports(target, "hessian_diagonal"):
-        return target.hessian_diagonal(theta)
-    if dim <= DIAGONAL_ABOVE and supports(target, "hessian"):
-        return target.hessian(theta)
-    step = np.finfo(float).eps ** (1 / 3) * np.maximum(1.0, np.abs(theta))
+    known = "hessian" if dim <= DIAGONAL_ABOVE else "hessian_diagonal"
+    if supports(target, known):
+        return getattr(target, known)(theta)
+    step = np.minimum(np.finfo(float).eps ** (1 / 3) * np.maximum(1.0, np.abs(theta)), widest)
     if dim > DIFFERENCES_UP_TO:
         diagonal = np.empty(dim)
         for j in range(dim):
@@ -72,11 +73,17 @@ def hessian_of(target, theta):
             points[:, j] += [step[j], -step[j]]
             upper, lower = target.score(points)
             diagonal[j] = (lower[j] - upper[j]) / (2 * step[j])
-        return diagonal if dim > DIAGONAL_ABOVE else np.diag(diagonal)
-    points = theta + np.concatenate([np.diag(step), -np.diag(step)])
-    scores = target.score(points)
-    hessian = (scores[dim:] - scores[:dim]) / (2 * step[:, None])
-    return 0.5 * (hessian + hessian.T)
+        hessian = diagonal if dim > DIAGONAL_ABOVE else np.diag(diagonal)
+    else:
+        points = theta + np.concatenate([np.diag(step), -np.diag(step)])
+        scores = target.score(points)
+        hessian = (scores[dim:] - scores[:dim]) / (2 * step[:, None])
+        hessian = 0.5 * (hessian + hessian.T)
+    curvature = np.abs(hessian.diagonal() if hessian.ndim == 2 else hessian)
+    within = _WIDEST_STEP / np.sqrt(np.maximum(curvature, 1e-300))
+    if (step > within).any() and np.isfinite(curvature).all():
+        return hessian_of(target, theta, np.minimum(step, 0.5 * within))
+    return hessian
 
 
 def _positive_factor(hessian):
@@ -263,9 +270,8 @@ def _wide_approximation(target, start):
     mode = start + scale * found.x
     hessian = hessian_of(target, mode)
     score = target.score(mode[None])[0]
-    at_mode = bool(np.abs(score / np.sqrt(np.maximum(hessian, 1e-12))).max() < 1e-3)
-    bijection = gaussian_bijection(mode, hessian)
-    return LaplaceApproximation(mode, hessian, bijection, found.nit, at_mode)
+    close = bool(np.abs(score / np.sqrt(np.maximum(hessian, 1e-12))).max() < 1e-3)
+    return LaplaceApproximation(mode, hessian, gaussian_bijection(mode, hessian), found.nit, close)
 
 
 def whitening_laplace(target, near=None):

@@ -293,7 +293,9 @@ class OnlineKSDThinner(BaseEstimator):
             raise ValueError(
                 f"samples have {samples.shape[2]} coordinates, those of earlier calls {self._dim}."
             )
-        finite = _finite_draws(samples, scores)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # Squares, so that a number too large for the kernel counts as infinite.
+            finite = np.isfinite(sum(np.einsum("ctk,ctk->ct", a, a) for a in (samples, scores)))
         if first:
             flat = samples.reshape(-1, samples.shape[2]) if finite.all() else samples[finite]
             self._start(samples.shape[2], flat, automatic)
@@ -461,10 +463,3 @@ class OnlineKSDThinner(BaseEstimator):
         variances = self._moments.variances()
         std = np.sqrt(np.where(variances > 0.0, variances, np.nan))
         return (moment(self.samples_, axis=0) - shift) / std
-
-
-def _finite_draws(samples, scores):
-    """Which draws (chains, draws) are finite with finite scores."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        # Squares, so that a number too large for the kernel counts as infinite.
-        return np.isfinite(sum(np.einsum("ctk,ctk->ct", a, a) for a in (samples, scores)))

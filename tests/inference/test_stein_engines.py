@@ -290,7 +290,7 @@ def test_minibatches_are_exact_where_a_search_starts(gold, rng):
     here = 0.5 * rng.normal(size=(1, dim))
     arguments = (RBF() + Linear()).fixed(points), points, scores, np.full(6, 1.0 / 6.0), 5
     oracle = Oracle(noisy, *arguments)
-    oracle.start_from(here, full.score(here))
+    oracle.start = here, full.score(here)
     exact, about_mode = Oracle(Transformed(full, None), *arguments), Oracle(noisy, *arguments)
     assert_allclose(oracle.field(here, rng=rng), exact.field(here), atol=1e-9)
     near = here + 0.1 * rng.normal(size=(1, dim))

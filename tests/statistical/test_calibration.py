@@ -45,7 +45,7 @@ def test_ranks_among_too_narrow_or_moved_draws_are_seen(calibration, rng):
     theta = rng.standard_normal(500)
     mean = 0.5 * (theta + rng.standard_normal(500))
     noise = np.sqrt(0.5) * rng.standard_normal((999, 500))
-    drawn = [mean + noise, mean + 0.8 * noise, mean + 0.15 + noise]
+    drawn = [mean + noise, mean + 0.7 * noise, mean + 0.25 + noise]
     below = np.mean(np.array(drawn) < theta, axis=1)
     ranks = (999 * below + rng.random(below.shape)) / 1000
     right, *wrong = calibration.least_probabilities(ranks.T)

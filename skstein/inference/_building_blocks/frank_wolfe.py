@@ -81,6 +81,13 @@ class Oracle:
     weights : ndarray of shape (m,)
         They sum to 1; that of the particle itself may be 0, which leaves its own term out.
     i : int
+
+    Attributes
+    ----------
+    start : pair of ndarray of shape (1, dim), default=None
+        A point and its score on all rows, which correct minibatches. The mode, about which a
+        target corrects them, is some ``sqrt(dim)`` standard deviations from every particle, and
+        the particle's own start is near.
     """
 
     def __init__(self, target, kernel, points, scores, weights, i):
@@ -88,15 +95,7 @@ class Oracle:
         self._place, self._others = (points[i], scores[i]), (points, scores, weights.copy())
         self._others[2][i] = 0.0
         self._drift = kernel.drift_of(points, scores, weights)
-        self._start = None
-
-    def start_from(self, y, score):
-        """Correct minibatches by the score of all rows at ``y``, both of shape (1, dim).
-
-        The mode, about which a target corrects its minibatches, is some ``sqrt(dim)`` standard
-        deviations from every particle, and the particle's own start is near.
-        """
-        self._start = y, score
+        self.start = None
 
     def field(self, y, rng=None):
         """The field at ``y`` of shape (1, dim), from a minibatch of ``rng`` if there are any."""
@@ -112,9 +111,9 @@ class Oracle:
     def _score(self, y, rng):
         """The particle's own score at ``y`` of shape (1, dim)."""
         rows = draw_rows(self._target, rng)
-        if rows is None or self._start is None:
+        if rows is None or self.start is None:
             return self._target.score(y, rows)
-        start, known = self._start
+        start, known = self.start
         there, before = self._target.score(np.concatenate([y, start]), rows)
         return known + (there - before)
 
