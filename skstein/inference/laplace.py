@@ -14,6 +14,7 @@ from scipy.special import softmax
 
 from .._input.validation import Interval
 from ..posterior import ParticlePosterior
+from ._building_blocks.particles import of_unit_moments
 from ._building_blocks.rounds import Rounds
 from ._run.stein_identities import affordable_particles
 from .base import N_PARTICLES, ParticleEngine
@@ -22,6 +23,8 @@ from .base import N_PARTICLES, ParticleEngine
 @dataclass(eq=False, repr=False)
 class LaplaceDraws(ParticleEngine):
     """Laplace approximation as particles: antithetic draws of the Gaussian at the mode.
+
+    Where draws are more than twice the coordinates, they have its mean and covariance exactly.
 
     How it works, and when not to trust it: :doc:`/methods/coordinates`.
 
@@ -70,16 +73,13 @@ class LaplaceDraws(ParticleEngine):
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         m = self.n_particles
-        z = np.repeat(rng.standard_normal(((m + 1) // 2, target.dim)), 2, axis=0)[:m]
+        half = of_unit_moments(rng.standard_normal(((m + 1) // 2, target.dim)))
+        z = np.repeat(half, 2, axis=0)[:m]
         z[1::2] *= -1.0
         theta = z if target.start is None else target.start.forward(z)
         few = affordable_particles(target, m)
-        known: Any = {}
-        if few == m:
-            value, scores = target.log_density_and_score(theta)
-            known = {"log_densities": value, "scores": scores}
-        else:
-            value = target.log_density(theta[:few])
+        value, scores = target.log_density_and_score(theta[:few])
+        known: Any = {"log_densities": value, "scores": scores} if few == m else {}
         weights = softmax(value - target.log_start(theta[:few]))
         fraction = 1.0 / np.sum(weights**2) / few
         # In directions without correlation, and in the coordinates that are reported.

@@ -20,12 +20,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from .._input.validation import Interval
 from ..kernels import Kernel, drift_kernel
 from ._building_blocks.frank_wolfe import SteinMeasure
-from ._building_blocks.particles import automatic_particles, first_particles
+from ._building_blocks.particles import automatic_particles, first_particles, of_unit_moments
 from ._building_blocks.rounds import History, Rounds, require_finite
 from .base import ParticleEngine
 from .svgd import SVGD
@@ -150,9 +149,7 @@ class LazyFWSS(ParticleEngine):
 
 
 def _typical_draws(target, rng, n):
-    """Draws of the Gaussian start whose mean and covariance are exactly its own."""
+    """Draws of the Gaussian start with exactly its mean, and if they are enough its covariance."""
     z = rng.standard_normal((n, target.dim))
-    if n > target.dim:
-        z -= z.mean(axis=0)
-        z = solve_triangular(np.linalg.cholesky(z.T @ z / n), z.T, lower=True).T
+    z = of_unit_moments(z - z.mean(axis=0))
     return z if target.start is None else target.start.forward(z)

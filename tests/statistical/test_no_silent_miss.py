@@ -58,14 +58,16 @@ def make_problem(seed, n, n_regular, sizes, prior_sd):
     in_map = Transformed(target, one_sided_bijection(target, laplace, rare, target, turned=True))
     sampler = HMC()
     chains = sampler.warm_up(in_map, 100, in_map.sample_start(rng, 32), rng)
-    _, draws, _, _ = sampler.draw(in_map, 800, chains)
-    theta = in_map.bijection.forward(draws.reshape(-1, target.dim))
-    chains = theta.reshape(draws.shape)
-    # The truth's own error is below a tenth of what counts as a miss.
-    assert split_rhat(chains).max() < 1.02
-    assert 1 / np.sqrt(ess(chains, rank=False).min()) < 0.1 * MISS
-    names = tuple(np.array(target.names)[rare])
-    return Problem(target, names, theta.mean(axis=0), theta.std(axis=0))
+    for _ in range(4):  # a chain may take long to leave a narrow place
+        chains, draws, _, _ = sampler.draw(in_map, 800, chains)
+        theta = in_map.bijection.forward(draws.reshape(-1, target.dim))
+        draws = theta.reshape(draws.shape)
+        # The truth's own error is below a tenth of what counts as a miss.
+        error = 1 / np.sqrt(ess(draws, rank=False).min())
+        if split_rhat(draws).max() < 1.02 and error < 0.1 * MISS:
+            names = tuple(np.array(target.names)[rare])
+            return Problem(target, names, theta.mean(axis=0), theta.std(axis=0))
+    raise AssertionError("the truth was not found")
 
 
 @pytest.fixture(scope="module", params=[later(1.0), 10.0], ids=lambda sd: f"prior_sd={sd:g}")
