@@ -14,7 +14,7 @@ from scipy.special import softmax
 
 from .._input.validation import Interval
 from ..posterior import ParticlePosterior
-from ._building_blocks.particles import of_unit_moments
+from ._building_blocks.particles import antithetic_normals
 from ._building_blocks.rounds import Rounds
 from ._run.stein_identities import affordable_particles
 from .base import N_PARTICLES, ParticleEngine
@@ -73,9 +73,7 @@ class LaplaceDraws(ParticleEngine):
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
         m = self.n_particles
-        half = of_unit_moments(rng.standard_normal(((m + 1) // 2, target.dim)))
-        z = np.repeat(half, 2, axis=0)[:m]
-        z[1::2] *= -1.0
+        z = antithetic_normals(rng, m, target.dim)
         theta = z if target.start is None else target.start.forward(z)
         few = affordable_particles(target, m)
         value, scores = target.log_density_and_score(theta[:few])

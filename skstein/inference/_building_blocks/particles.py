@@ -35,6 +35,12 @@ def of_unit_moments(z):
     return solve_triangular(np.linalg.cholesky(z.T @ z / len(z)), z.T, lower=True).T
 
 
+def antithetic_normals(rng, m, dim):
+    """Standard normal draws (m, dim) in pairs ``z, -z``, if m is large enough of unit moments."""
+    half = of_unit_moments(rng.standard_normal(((m + 1) // 2, dim)))
+    return (np.repeat(half, 2, axis=0) * np.resize([[1.0], [-1.0]], (2 * len(half), 1)))[:m]
+
+
 def within_support(target, start):
     """``start`` (m, dim), with states of no density replaced by others, if some have one."""
     inside = np.isfinite(target.log_density(start))

@@ -23,9 +23,9 @@ from scipy.special import log_softmax
 
 from ..._statistics.density_fingerprint import Fingerprint
 from ...posterior import ParticlePosterior
-from .._building_blocks.kernel_density import KernelDensity, defensive_draws, matching
+from .._building_blocks.kernel_density import KernelDensity, defensive_draws
 from .._building_blocks.mirror_steps import LEAST_ESS, MAX_PIECES, WeightedParticles, bayes_step
-from .._building_blocks.particles import in_chunks
+from .._building_blocks.particles import antithetic_normals, in_chunks
 from .stream_memory import Memory
 
 # Bayes' rule does not correct for the kernels, so that small changes between draws pay.
@@ -281,7 +281,5 @@ def _drawn(part, values, log_posterior, score, rng):
 
 def _normal_draws(mean, factor, theta, weights, n_draws, rng):
     """Draws of a normal, with its mean and covariance, in pairs; as of `grouped_draws`."""
-    half = rng.standard_normal((-(-n_draws // 2), len(mean)))
-    draws = np.concatenate([half, -half])[:n_draws]
-    draws = draws @ matching(draws, np.eye(len(mean)))[1].T
+    draws = antithetic_normals(rng, n_draws, len(mean))
     return mean + draws @ factor.T, KernelDensity([(np.zeros(1), mean[None], factor)])

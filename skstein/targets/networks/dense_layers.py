@@ -7,7 +7,6 @@ network lie in one vector.
 from itertools import pairwise
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from ... import _jit
 
@@ -61,9 +60,11 @@ def outputs(weights, X, sizes, activation):
     weights = weights.astype(X.dtype)
     rows = _jit.dense_layers.BLOCK
     networks = max(1, _TOGETHER // (min(rows, len(X)) * max(sizes[1:])))
-    for some in gen_batches(len(weights), networks):
+    for first in range(0, len(weights), networks):
+        some = slice(first, first + networks)
         layers = split(weights[some], sizes)
-        for block in gen_batches(len(X), rows):
+        for start in range(0, len(X), rows):
+            block = slice(start, start + rows)
             result[some, block] = forward(layers, X[block], activation)[-1]
     return result
 
