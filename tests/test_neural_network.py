@@ -229,7 +229,7 @@ def test_partial_fit_learns_a_stream(rng):
         signal = np.abs(X[:, 0]) + X[:, 1]
         reg.partial_fit(X, signal + 0.3 * rng.normal(size=100))
         clf.partial_fit(X, signal > 0.5, classes=[False, True])
-    X = rng.normal(size=(500, 2))
+    X = rng.normal(size=(5000, 2))
     signal = np.abs(X[:, 0]) + X[:, 1]
     assert clf.score(X, signal > 0.5) > 0.95
     mean, std = reg.predict(X, return_std=True)

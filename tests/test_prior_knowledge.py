@@ -175,6 +175,7 @@ def test_it_warns_where_the_posterior_is_far_from_normal(rng):
         heavy.as_prior()
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # separable
 def test_a_prior_of_other_coordinates_or_classes_is_refused(rng):
     X, y = load_iris(return_X_y=True)
     prior = BayesianLogisticRegression(quick, random_state=0).fit(X, y).posterior_.as_prior()
