@@ -576,7 +576,7 @@ class SinglePrecision(RBF):
 
 
 def test_problems_are_warned_of(rng):
-    X, y, kernel = wave(rng)
+    X, y, kernel = wave(rng, 200)
     with pytest.warns(ConvergenceWarning, match="one set of inducing inputs has .* of the weight"):
         fixed(kernel, n_inducing=3, approximation="vfe").fit(X, y)
     with pytest.warns(ConvergenceWarning, match="more than 1e-10 of its mean diagonal was added"):

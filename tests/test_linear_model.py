@@ -650,4 +650,4 @@ def test_signs_of_a_series_go_by_name(rng):
     y = X["a"] - X["b"] + rng.normal(size=50)
     signs = pd.Series({"b": -1, "a": 1})
     reg = BayesianLinearRegression("laplace", positive=signs, random_state=0).fit(X, y)
-    assert reg.coef_[0] > 0.5 and reg.coef_[1] < -0.5
+    assert reg.coef_[0] > 0.2 and reg.coef_[1] < -0.2

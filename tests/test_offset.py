@@ -82,6 +82,7 @@ def said(model, X, y, **offset):
     }
 
 
+@pytest.mark.filterwarnings("ignore:the Pareto shape")  # of a row that probit did not expect
 @every_estimator
 def test_a_column_is_the_same_as_an_array_beside(Estimator):
     X, offset, y = rows(Estimator)

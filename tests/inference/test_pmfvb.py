@@ -41,10 +41,11 @@ def test_blocks_of_correlated_coordinates_understate_their_spread(options, seed)
     )
     posterior = infer(gaussian(PRECISION), engine, random_state=seed)
     # 1000 chains; re-pairing adds noise of the order of the step: (h P_12 / 2)^2 / (h P_11) < 1 %.
-    # A subset of three moves all chains alike, by a third of that variance in all: the mean, too.
+    # A subset of three moves all chains alike, and the mean with them: its standard deviation over
+    # sixty seeds is 0.06, that of other pairs 0.03.
     expected = np.diag(1 / PRECISION.diagonal())
     assert_allclose(posterior.cov() / expected[0, 0], np.eye(2), atol=5 * np.sqrt(2 / 1000))
-    assert np.abs(posterior.mean()).max() < 0.6 * 8 / np.sqrt(1000)
+    assert np.abs(posterior.mean()).max() < 5 * (0.06 if "coupling" in options else 0.03)
 
 
 def test_blocks_of_whitened_coordinates_lose_nothing_of_a_gaussian(seed):
