@@ -54,7 +54,7 @@ class ParticlePosterior:
     n_iter : int, default=1
         Iterations done.
     converged : bool, default=True
-        Whether the engine's own criterion was met.
+        Whether the engine's own criterion was met, and no check of the fit found it wrong.
     whitening : bijection, default=None
         From whitened coordinates to these; `ksd` and `thin` use it.
     state : object, default=None

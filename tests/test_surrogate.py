@@ -188,7 +188,7 @@ def test_linear_regression_needs_none(rng, seed):
 def test_very_many_rows_bring_it_to_mind(rng, monkeypatch):
     monkeypatch.setattr("skstein.inference._run.run_on_surrogate._MUCH", 1000)
     target = regression("logistic", rng, n=1000)
-    with pytest.warns(EfficiencyWarning, match='with surrogate="auto" the steps are on some'):
+    with pytest.warns(EfficiencyWarning, match='with surrogate="auto" it takes some'):
         infer(target, MCMC(n_draws=50), random_state=0)
 
 

@@ -19,7 +19,7 @@ from .._input.validation import Interval, StrOptions
 from ..kernels import Kernel, drift_kernel
 from ..posterior import ParticlePosterior
 from ._building_blocks.frank_wolfe import SteinMeasure
-from ._building_blocks.particles import automatic_particles, first_particles
+from ._building_blocks.particles import first_particles, repelling_particles
 from ._building_blocks.rounds import Rounds, require_finite
 from ._building_blocks.stein_matching import matched_particles
 from .base import SubsamplingEngine
@@ -36,7 +36,8 @@ class FWSS(SubsamplingEngine):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        ``max(150, 2 dim)``, at most 500, for "auto". Fewer than ``dim`` cannot carry the variance.
+        ``max(150, 3 dim)``, at most 1500, for "auto". With fewer the variance of sums of
+        coefficients, as predictions are, is too large; fewer than ``dim`` cannot carry that of one.
         Of networks: all that were trained, for "auto"; if more, the others start near these.
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.
@@ -142,10 +143,10 @@ class FWSS(SubsamplingEngine):
         return drift_kernel(self.kernel)
 
     def n_rounds(self, target):
-        return automatic_particles(self.n_particles, target.dim) * (1 + self.n_sweeps)
+        return repelling_particles(self.n_particles, target.dim) * (1 + self.n_sweeps)
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        n, kept = automatic_particles(self.n_particles, target.dim), 0
+        n, kept = repelling_particles(self.n_particles, target.dim), 0
         if isinstance(init, ParticlePosterior):
             # Copies, which a posterior with weights has, would stay together.
             _, first = np.unique(init.particles, axis=0, return_index=True)

@@ -103,8 +103,7 @@ class LaplaceDraws(ParticleEngine):
         if problems:
             numbers["message"] = (
                 "importance weights from the Gaussian at the mode to the posterior "
-                f"{' and '.join(problems)}: the Gaussian is a poor approximation; use another "
-                "engine."
+                f"{' and '.join(problems)}: it is a poor approximation; use another engine"
             )
         posterior = ParticlePosterior(theta, diagnostics=numbers, converged=not problems, **known)
         Rounds(1, lambda: posterior, callback).end(1, importance_ess=fraction)

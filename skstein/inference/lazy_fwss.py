@@ -24,7 +24,7 @@ import numpy as np
 from .._input.validation import Interval
 from ..kernels import Kernel, drift_kernel
 from ._building_blocks.frank_wolfe import SteinMeasure
-from ._building_blocks.particles import automatic_particles, first_particles, of_unit_moments
+from ._building_blocks.particles import first_particles, of_unit_moments, repelling_particles
 from ._building_blocks.rounds import History, Rounds, require_finite
 from .base import ParticleEngine
 from .svgd import SVGD
@@ -37,7 +37,7 @@ class LazyFWSS(ParticleEngine):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        Particles in store, and the most that are weighted: ``max(150, 2 dim)``, at most 500, for
+        Particles in store, and the most that are weighted: ``max(150, 3 dim)``, at most 1500, for
         "auto". Of networks: all that were trained, for "auto".
     kernel : Kernel, default=None
         Of the field that moves particles, ``RBF() + Linear()`` by default.
@@ -49,8 +49,8 @@ class LazyFWSS(ParticleEngine):
         Most ascent steps of an oracle call.
     max_iter_matching : int, default=4
         Most steps of the moment matching at the end, each one score of every particle taken, as in
-        `FWSS`. With no more particles than coordinates (for "auto" from 500 coordinates on) nothing
-        is matched: raise ``max_iter`` to 6.
+        `FWSS`. With no more particles than coordinates (for "auto" from 1500 on) nothing is
+        matched: raise ``max_iter`` to 6.
     accuracy : float, default=4.0
         ``K``: a particle in store is good enough from ``Phi / K`` on.
     tol : float, default=0.01
@@ -98,10 +98,10 @@ class LazyFWSS(ParticleEngine):
     def n_rounds(self, target):
         # Each round uses up a particle in store or halves Phi.
         halvings = math.floor(math.log2(1.0 / self.tol)) + 1
-        return automatic_particles(self.n_particles, target.dim) - 1 + halvings
+        return repelling_particles(self.n_particles, target.dim) - 1 + halvings
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        n = automatic_particles(self.n_particles, target.dim)
+        n = repelling_particles(self.n_particles, target.dim)
         svgd = SVGD(n, kernel=self.kernel, max_iter=self.max_iter, learning_rate=self.learning_rate)
         if init is None:
             start = _typical_draws(target, rng, n)

@@ -18,7 +18,7 @@ from .._input.validation import Interval
 from ..kernels import Kernel, drift_kernel
 from ..posterior import ParticlePosterior
 from ._building_blocks.adam import Adam
-from ._building_blocks.particles import automatic_particles, draw_rows, first_particles, in_chunks
+from ._building_blocks.particles import draw_rows, first_particles, in_chunks, repelling_particles
 from ._building_blocks.rounds import Rounds, require_finite
 from ._building_blocks.stein_matching import matched_particles
 from .base import SubsamplingEngine
@@ -33,7 +33,8 @@ class SVGD(SubsamplingEngine):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        ``max(200, 2 dim)``, at most 500, for "auto". Fewer than ``dim`` cannot carry the variance.
+        ``max(200, 4 dim)``, at most 1500, for "auto". With fewer the variance of sums of
+        coefficients, as predictions are, is too large; fewer than ``dim`` cannot carry that of one.
         Of networks: all that were trained, for "auto"; if more, the others start near these.
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.
@@ -87,7 +88,7 @@ class SVGD(SubsamplingEngine):
         return self.max_iter
 
     def run(self, target, rng, *, init=None, map=map, callback=None):
-        m = automatic_particles(self.n_particles, target.dim, least=200)
+        m = repelling_particles(self.n_particles, target.dim, least=200, each=4)
         theta = first_particles(target, rng, m, init)
         theta = matched_particles(target, theta, self.max_iter_matching, map)
         kernel = drift_kernel(self.kernel)

@@ -144,7 +144,6 @@ def _explain(name, value, wrong, theta):
         where = np.array2string(theta[first], threshold=6, precision=4)
         raise NotANumber(
             f"{name} returned {'NaN' if np.isnan(value[first]).any() else 'infinity'} for particle "
-            f"{first} of {len(value)}, at theta = {where}; "
-            "where the density is 0, return -inf for it and any finite score, and check the "
-            "function there"
+            f"{first} of {len(value)}, at theta = {where}; where the density is 0, return -inf for "
+            "it and any finite score, and check the function there"
         )

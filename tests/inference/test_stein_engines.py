@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import digamma, polygamma
+from scipy.special import digamma, expit, polygamma
 from sklearn.exceptions import ConvergenceWarning
 
 from densities import gaussian, standard_normal
@@ -11,6 +11,7 @@ from skstein import LogDensity, infer
 from skstein.inference import FWSS, SVGD, LazyFWSS, SteinPoints
 from skstein.inference._building_blocks.adam import Adam
 from skstein.inference._building_blocks.frank_wolfe import Oracle, SteinMeasure
+from skstein.inference._building_blocks.particles import repelling_particles
 from skstein.inference.lazy_fwss import _typical_draws
 from skstein.kernels import IMQ, RBF, Linear
 from skstein.metrics import ksd
@@ -70,11 +71,38 @@ def test_particles_beat_independent_draws_in_discrepancy(engine, kernel, rng, se
 @both
 def test_automatic_numbers_of_particles(engine, rng, seed):
     few = {SVGD: {"max_iter": 1}, FWSS: {"max_iter_oracle": 1, "n_sweeps": 0}}[engine]
-    least = {SVGD: 200, FWSS: 150}[engine]
-    for dim, expected in ((2, least), (120, 240)):
+    least, many = {SVGD: (200, 480), FWSS: (150, 360)}[engine]
+    for dim, expected in ((2, least), (120, many)):
         target = standard_normal(dim)
         posterior = infer(target, engine(**few), init=rng.normal(size=(500, dim)))
         assert len(posterior) == expected
+    assert repelling_particles("auto", 600) == 1500
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_posterior_that_was_warned_of_has_not_converged(rng, seed):
+    """Also if the engine has no criterion; after a search warnings are often lost."""
+    target, *_ = random_gaussian(rng, 6)
+    with pytest.warns(ConvergenceWarning, match="two particles per coordinate") as caught:
+        posterior = infer(target, SVGD(11), random_state=seed)
+    (told,) = (str(w.message) for w in caught)
+    assert not posterior.converged
+    assert told == f"SVGD: {posterior.diagnostics['message']}"
+    assert infer(target, SVGD(), random_state=seed).diagnostics.get("message") is None
+
+
+@pytest.mark.parametrize("engine", ["svgd", pytest.param("fwss", marks=pytest.mark.slow)])
+def test_sums_of_more_coefficients_than_rows_have_the_right_spread(engine):
+    """As predictions are, which two particles per coordinate made up to a quarter too wide."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 20)) @ rng.normal(size=(20, 120)) + 2.0 * rng.normal(size=(60, 120))
+    y = (rng.random(60) < expit(0.2 * X[:, :5].sum(axis=1))).astype(int)
+    target = LogisticTarget(X / X.std(axis=0), y, prior=Normal(0.7))
+    told = [infer(target, name, random_state=1) for name in (engine, "mcmc")]
+    ours, truth = (found.particles[:, 1:] @ (X / X.std(axis=0)).T for found in told)
+    ratios = ours.std(axis=0) / truth.std(axis=0)
+    assert 0.95 < ratios.mean() < 1.12
+    assert ratios.max() < 1.18
 
 
 def test_the_drift_of_svgd_dies_out(rng, seed):
@@ -265,9 +293,9 @@ def test_a_grown_set_is_as_accurate_as_one_from_scratch(name, gold, seed):
     reference = gold(name)
     prior = Normal(float(reference["prior_sd"]))
     target = LogisticTarget(reference["X_std"], reference["y"], prior=prior, intercept_prior=prior)
-    few = infer(target, FWSS(50), random_state=seed)
+    few = infer(target, FWSS(70), random_state=seed)
     grown = infer(target, FWSS(200), init=few, random_state=seed)
-    assert_allclose(grown.particles[:50], few.particles, rtol=1e-9)
+    assert_allclose(grown.particles[:70], few.particles, rtol=1e-9)
     scratch = infer(target, FWSS(200), random_state=seed)
     mean, spread = [], []
     for posterior in (grown, scratch):

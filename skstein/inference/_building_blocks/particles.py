@@ -8,11 +8,14 @@ from scipy.linalg import solve_triangular
 _WORTH_A_DISPATCH = 1e7
 
 
-def automatic_particles(n_particles, dim, least=150, cap=500):
-    """The number of particles for "auto": ``max(least, 2 dim)``, at most ``cap``."""
-    if not isinstance(n_particles, str):
-        return int(n_particles)
-    return min(max(least, 2 * dim), cap)
+def automatic_particles(n_particles, dim, least=150, cap=500, each=2):
+    """The number of particles for "auto": ``max(least, each dim)``, at most ``cap``."""
+    return min(max(least, each * dim), cap) if isinstance(n_particles, str) else int(n_particles)
+
+
+def repelling_particles(n_particles, dim, least=150, each=3):
+    """As many where particles repel each other: fewer spread sums of coordinates too far."""
+    return automatic_particles(n_particles, dim, least, 1500, each)
 
 
 def first_particles(target, rng, m, init):

@@ -37,8 +37,7 @@ def surrogate_of(target, engine):
     if "surrogate" in constraints and engine.batch_size is None and _worth_a_surrogate(target):
         warn(
             f"on {target.n_rows} rows each step takes a pass over all of them; with "
-            'surrogate="auto" the steps are on some of the rows, and the exact density corrects '
-            "the result.",
+            'surrogate="auto" it takes some, and the exact density corrects the result.',
             EfficiencyWarning,
             by=engine.name,
         )

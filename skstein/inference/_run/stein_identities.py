@@ -21,7 +21,6 @@ from scipy.interpolate import CubicSpline
 from scipy.special import softmax
 from sklearn.utils import Bunch
 
-from ..._tools.warnings import warn
 from ...posterior import weighted_quantile
 from ...targets import Transformed
 from ...targets.base import NotANumber
@@ -67,7 +66,7 @@ def most_scored(engine, target):
 
 
 def judge(posterior, target, engine, frame, start, pilot, near):
-    """Warn if a posterior misses Stein's identities, or is known to be out of reach.
+    """Note if a posterior misses Stein's identities, or is known to be out of reach.
 
     Parameters
     ----------
@@ -84,10 +83,7 @@ def judge(posterior, target, engine, frame, start, pilot, near):
     near : bool
         Whether the engine stays near its start.
 
-    Warns
-    -----
-    ConvergenceWarning
-        With all reasons.
+    It has then not ``converged``, and the ``message`` of its diagnostics has all reasons.
     """
     names, numbers = np.array(target.names), posterior.diagnostics
     most = most_scored(engine, target)
@@ -117,6 +113,7 @@ def judge(posterior, target, engine, frame, start, pilot, near):
             "map for it (whiten=True, one_sided=True)",
         ),
         (flagged.any(), "Stein's identities fail for some coordinates"),
+        (near and len(posterior) < 2 * target.dim, "fewer than two particles per coordinate"),
         (judged and shrinkage > 0, "standard deviations are too small on average"),
         (judged and shrinkage < 0, "standard deviations are too large on average"),
         (judged and shift > 0, "the particles lie too near the mode"),
@@ -159,7 +156,10 @@ def judge(posterior, target, engine, frame, start, pilot, near):
     reasons = [reason for found, reason in findings if found]
     if reasons:
         advice = " ".join(filter(None, _advice(engine, target)))
-        warn(f"the posterior is likely to be wrong: {'; '.join(reasons)}. {advice}", by=engine.name)
+        wrong = f"the posterior is likely to be wrong: {'; '.join(reasons)}. {advice}"
+        own = numbers.get("message", "").removesuffix(".")
+        numbers["message"] = f"{own}; {wrong}".removeprefix("; ")
+        posterior.converged = False
 
 
 def _advice(engine, target):
