@@ -573,6 +573,8 @@ def test_bad_arguments_of_predictions_are_refused_by_name(estimator):
         est.predict_interval(X, level=95)
     with pytest.raises(ValueError, match="level must be one number from 0 to 1"):
         est.predict_interval(X, level=[0.5, 0.9])
+    with pytest.raises(ValueError, match=r"level has text in it \('wide'\)"):
+        est.predict_interval(X, level="wide")
 
 
 @pytest.mark.parametrize(

@@ -375,6 +375,8 @@ def test_what_a_prediction_along_a_feature_refuses(diabetes, reg, clf, iris):
     X = diabetes[0]
     with pytest.raises(ValueError, match="feature must be one of"):
         PredictiveIntervalDisplay.from_estimator(reg, X, "weight")
+    with pytest.raises(ValueError, match="feature must be one of"):
+        PredictiveIntervalDisplay.from_estimator(reg, X, diabetes[1])
     with pytest.raises(ValueError, match="kind must be"):
         PredictiveIntervalDisplay.from_estimator(reg, X, "bmi", kind="median")
     with pytest.raises(ValueError, match="values must be a positive integer, got 0"):

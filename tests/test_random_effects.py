@@ -216,6 +216,8 @@ def test_predictions_of_groups_and_of_the_population(fitted, sites):
     assert_allclose(predictive(fitted, X).mean(), (common + own) @ weights)
     with pytest.raises(ValueError, match='effects must be "group" or "population"'):
         fitted.predict(X, effects="groups")
+    with pytest.raises(ValueError, match='effects must be "group" or "population"'):
+        fitted.predict(X, effects=np.ones(len(X)))
 
 
 def test_groups_never_seen(fitted, sites):

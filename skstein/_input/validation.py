@@ -172,7 +172,8 @@ def check_count(value, name):
 
 def check_fractions(values, name, number="one or several numbers"):
     """``values`` as a float64 array of shape (k,), refused by ``name`` if one is outside [0, 1]."""
-    fractions = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    with about(name):
+        fractions = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if fractions.ndim != 1 or not np.all((fractions >= 0.0) & (fractions <= 1.0)):
         raise ValueError(f"{name} must be {number} from 0 to 1; got {values!r}.")
     return fractions
@@ -194,7 +195,8 @@ def check_level(level):
 
 def normalized_weights(weights, n, name):
     """Weights (n,) that sum to 1."""
-    weights = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
+    with about(name):
+        weights = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
     if weights.shape != (n,):
         raise ValueError(f"{name} must have the shape ({n},), got {weights.shape}.")
     if not (np.all(weights >= 0.0) and 0.0 < weights.sum() < np.inf):

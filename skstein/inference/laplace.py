@@ -24,7 +24,7 @@ from .base import N_PARTICLES, ParticleEngine
 class LaplaceDraws(ParticleEngine):
     """Laplace approximation as particles: antithetic draws of the Gaussian at the mode.
 
-    Where draws are more than twice the coordinates, they have its mean and covariance exactly.
+    Draws of an even number of more than twice the coordinates have its mean and covariance exactly.
 
     How it works, and when not to trust it: :doc:`/methods/coordinates`.
 

@@ -342,11 +342,8 @@ class PMD(ParticleEngine):
 
     def _require_enough(self, dim, n_parts=1):
         if self.n_particles // n_parts <= dim + 1:
-            times = f"{n_parts} times " if n_parts > 1 else ""
-            raise ValueError(
-                f"n_particles={self.n_particles} must exceed {times}the number of coordinates plus "
-                f"one ({dim + 1})."
-            )
+            least = f"at least {n_parts * (dim + 2)} in {dim} coordinates"
+            raise ValueError(f"n_particles={self.n_particles} must be {least}.")
 
     def _start(self, target):
         """Where to start, by name: what "auto" means, or "distribution" for your own."""

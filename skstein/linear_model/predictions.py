@@ -58,7 +58,7 @@ def _with_keywords(method):
     def predicted(self, X, *args, offset=None, effects=_LEVELS[0], **kwargs):
         if offset is not None:
             self = self._with_offset(X, offset)
-        if effects != _LEVELS[0]:
+        if not isinstance(effects, str) or effects != _LEVELS[0]:
             self = self._with_effects(X, effects)
         return method(self, X, *args, **kwargs)
 
@@ -107,7 +107,7 @@ class LinearPredictions(PredictsOutcomes):
 
     def _with_effects(self, X, effects):
         """The same estimator, whose predictions have the effects of groups, or none."""
-        if effects not in _LEVELS:
+        if not isinstance(effects, str) or effects not in _LEVELS:
             raise ValueError(f'effects must be "group" or "population", got {effects!r}.')
         return changed(self, _level=effects)
 

@@ -1,5 +1,7 @@
 """Rows of a matrix or a data frame, with one feature replaced."""
 
+from collections.abc import Hashable
+
 import numpy as np
 from scipy import sparse
 
@@ -34,7 +36,7 @@ class NamedColumns:
     def position(self, feature):
         """Where the feature of that name, or at that position, is."""
         names = list(self.names)
-        if feature in names:
+        if isinstance(feature, Hashable) and feature in names:
             return names.index(feature)
         if isinstance(feature, int | np.integer) and 0 <= feature < len(names):
             return int(feature)
