@@ -74,7 +74,7 @@ def find_frame(target, leaning=True):
             if modes.best is not laplace:
                 surrogate, laplace = whitening_laplace(target, modes.best)
     except (FloatingPointError, LinAlgError) as error:
-        warn(f"the posterior could not be whitened: {error} {start_elsewhere(target)}".rstrip())
+        warn(f"unwhitened, the posterior may be wrong: {error} {start_elsewhere(target)}".rstrip())
         return None
     if not laplace.converged:
         warn(
