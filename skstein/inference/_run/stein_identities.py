@@ -68,6 +68,8 @@ def most_scored(engine, target):
 def judge(posterior, target, engine, frame, start, pilot, near):
     """Note if a posterior misses Stein's identities, or is known to be out of reach.
 
+    It has then not ``converged``, and the ``message`` of its diagnostics has all reasons.
+
     Parameters
     ----------
     posterior : ParticlePosterior
@@ -82,8 +84,6 @@ def judge(posterior, target, engine, frame, start, pilot, near):
         no longer satisfy Stein's identities, so the chains are judged instead.
     near : bool
         Whether the engine stays near its start.
-
-    It has then not ``converged``, and the ``message`` of its diagnostics has all reasons.
     """
     names, numbers = np.array(target.names), posterior.diagnostics
     most = most_scored(engine, target)
