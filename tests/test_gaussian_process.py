@@ -575,12 +575,12 @@ class SinglePrecision(RBF):
         return np.float64(np.float32(super().__call__(X, Y)))
 
 
-def test_problems_are_warned_of(rng):
-    X, y, kernel = wave(rng, 200)
+def test_problems_are_warned_of():
+    X, y, kernel = wave(np.random.default_rng(0), 200)  # of others two sets may be as likely
     with pytest.warns(ConvergenceWarning, match="one set of inducing inputs has .* of the weight"):
         fixed(kernel, n_inducing=3, approximation="vfe").fit(X, y)
     with pytest.warns(ConvergenceWarning, match="more than 1e-10 of its mean diagonal was added"):
-        fixed(SinglePrecision(2.0) + WhiteKernel(0.04), n_inducing=60).fit(X, y)
+        fixed(SinglePrecision(2.0) + WhiteKernel(0.04), n_inducing=60).fit(X[:60], y[:60])
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,8 @@ def test_chains_that_run_hot_take_shorter_steps(adapts, rng, monkeypatch):
     for _ in range(20):
         chains = sampler.draw(target, 1, chains)[0]
         heat.append(np.mean([np.mean(np.square(chain.velocity)) for chain in chains.each]))
-    assert np.mean(heat) < 1.2 if adapts else np.mean(heat) > 1.4
+    # Over thirty seeds 1.14, with a standard deviation of 0.03.
+    assert np.mean(heat) < 1.3 if adapts else np.mean(heat) > 1.4
     assert chains.step_size < 0.1 if adapts else chains.step_size == sampler.step_size
 
 
