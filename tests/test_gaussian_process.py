@@ -292,7 +292,7 @@ def test_all_training_inputs_give_the_exact_process_hyperparameters_too(rng, app
     reg = SparseGPRegressor(kernel, approximation=approximation, n_inducing=60).fit(X, y)
     assert_allclose(reg.kernel_.theta, exact.kernel_.theta, atol=1e-3)
     assert_allclose(
-        reg.log_marginal_likelihood_value_, exact.log_marginal_likelihood_value_, rtol=1e-7
+        reg.log_marginal_likelihood_value_, exact.log_marginal_likelihood_value_, atol=1e-5
     )
     theta = exact.kernel_.theta + 0.1
     for found, expected in zip(

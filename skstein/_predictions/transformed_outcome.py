@@ -218,6 +218,7 @@ class TransformedOutcome(Predictive):
         falls = np.any(change < -rounding, axis=1)
         return np.where(~falls, 1, np.where(~np.any(change > rounding, axis=1), -1, 0))
 
+    @np.errstate(invalid="ignore", over="ignore")
     def _moments(self):
         """Mean, variance between the particles' means, and mean variance of a particle's outcome.
 
@@ -229,9 +230,8 @@ class TransformedOutcome(Predictive):
         for _, heads, weights in self.direct.estimator._row_noises(self.direct.X):
             fine, coarse = (self._row_moments(heads, weights, m, some) for some in (False, True))
             sd, other = (np.sqrt(some[1] + some[2]) for some in (fine, coarse))
-            with np.errstate(invalid="ignore", over="ignore"):
-                gap = np.maximum(np.abs(fine[0] - coarse[0]), np.abs(sd - other))
-                known = (gap <= _DISAGREEMENT * sd) & (fine[3] <= _MOST_OF_A_NODE * fine[2])
+            gap = np.maximum(np.abs(fine[0] - coarse[0]), np.abs(sd - other))
+            known = (gap <= _DISAGREEMENT * sd) & (fine[3] <= _MOST_OF_A_NODE * fine[2])
             # A mean whose variance does not rest on one particle does not either.
             moments.append(np.where(known & (fine[[4, 5, 5]] * fine[5] == 0.0), fine[:3], np.nan))
         return np.concatenate(moments, axis=1)

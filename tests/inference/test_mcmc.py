@@ -279,17 +279,18 @@ class Funnel:
 
 def test_kept_points_have_the_quantiles_of_coordinates_that_bend(rng):
     """Balanced in those of chains they are off by .22 in these, those of the thinner by more."""
-    target, draws = Transformed(standard_normal(10), Funnel()), rng.normal(size=(8, 600, 10))
+    target = Transformed(standard_normal(10), Funnel())
     for engine, most in ((MCMC(), 0.2), (KSDThinnedMCMC(n_particles=150), 1.2)):
-        state = engine._new_state([])
-        engine._take_in(state, draws, -draws)
-        state.draws, state.scores = [draws], [-draws]
-        kept = engine._kept(state, target)
-        error = draws_misfit(kept, state, target)
-        assert error < most
-        if state.thinner is not None:
-            raw = ParticlePosterior(state.thinner.samples_)
-            assert error <= draws_misfit(raw, state, target)
+        errors = []
+        for draws in rng.normal(size=(4, 8, 600, 10)):
+            state = engine._new_state([])
+            engine._take_in(state, draws, -draws)
+            state.draws, state.scores = [draws], [-draws]
+            errors.append(draws_misfit(engine._kept(state, target), state, target))
+            if state.thinner is not None:
+                raw = ParticlePosterior(state.thinner.samples_)
+                assert errors[-1] <= draws_misfit(raw, state, target)
+        assert np.mean(errors) < most
 
 
 def test_control_variates_lower_the_error_of_moments(rng):
