@@ -104,27 +104,24 @@ def test_short_chunks_lose_nothing(outcome, rng, seed):
     assert_allclose(streamed.posterior_.std() / sd, 1.0, atol=0.1)
 
 
+# At .1 the particles of one seed in nine are the ones that were weighted, up to .2 off.
+@pytest.mark.parametrize(("least_noise", "limit"), [(0.3, 0.06), later(0.1, 0.3)])
 @quiet
-def test_a_linear_stream_keeps_all_that_rows_say(rng, seed):
+def test_a_linear_stream_keeps_all_that_rows_say(least_noise, limit, rng, seed):
     """Outliers, and the first rows without one: a few sums are enough, and no row is held."""
-    misses = []
-    for _ in range(2):
-        X = rng.normal(size=(500, 3))
-        noise = np.exp(1.5 * rng.normal(size=500))
-        noise[:100] = 0.1 * rng.normal(size=100)
-        y = X @ [1.0, 0.0, -1.0] + noise
-        options = {"random_state": seed, "standardize": False}
-        fitted = BayesianLinearRegression("pmfvb", **options).fit(X, y)
-        streamed = feed(BayesianLinearRegression(PMD(), **options), X, y, [0, 100, 300, 500])
-        sd = fitted.posterior_.std()
-        gap = (streamed.posterior_.mean() - fitted.posterior_.mean()) / sd
-        misses.append([np.abs(gap).max(), np.abs(streamed.posterior_.std() / sd - 1.0).max()])
-        assert streamed.posterior_.converged
-        assert [target.n_rows for target in streamed.posterior_.state.held] == [0]
-    # Less than .01 and .02 in eight of nine, where the last particles are drawn from a normal; .2
-    # and .18 in the other, where they are those that were weighted.
-    assert np.min(misses, axis=0).max() < 0.05
-    assert np.max(misses) < 0.3
+    X = rng.normal(size=(500, 3))
+    noise = np.exp(1.5 * rng.normal(size=500))
+    noise[:100] = least_noise * rng.normal(size=100)
+    y = X @ [1.0, 0.0, -1.0] + noise
+    options = {"random_state": seed, "standardize": False}
+    fitted = BayesianLinearRegression("pmfvb", **options).fit(X, y)
+    streamed = feed(BayesianLinearRegression(PMD(), **options), X, y, [0, 100, 300, 500])
+    sd = fitted.posterior_.std()
+    gap = (streamed.posterior_.mean() - fitted.posterior_.mean()) / sd
+    assert np.abs(gap).max() < limit
+    assert_allclose(streamed.posterior_.std() / sd, 1.0, atol=limit)
+    assert streamed.posterior_.converged
+    assert [target.n_rows for target in streamed.posterior_.state.held] == [0]
 
 
 @pytest.mark.parametrize("case", ["linear", "logistic"])
