@@ -36,8 +36,9 @@ class FWSS(SubsamplingEngine):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        ``max(150, 3 dim)``, at most 1500, for "auto". With fewer the variance of sums of
-        coefficients, as predictions are, is too large; fewer than ``dim`` cannot carry that of one.
+        ``max(150, 3 dim)``, at most 1500, for "auto". With fewer particles the variance
+        of sums of coefficients, such as predictions, is too large; fewer than ``dim`` cannot
+        represent that of a single coefficient.
         Of networks: all that were trained, for "auto"; if more, the others start near these.
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.

@@ -35,9 +35,9 @@ class KSDThinnedMCMC(MCMC):
     n_particles : int or "auto", default="auto"
         Points that the thinner keeps: ``max(150, 2 dim)``, at most 500, for "auto".
     thinner : OnlineKSDThinner, default=None
-        How draws are kept: budget, candidates, kernel, weights. For None with their
-        defaults; and from twice as many points as coordinates on the points are moved to have the
-        mean and covariance of all draws, whose error control variates reduce. For unmoved draws,
+        How draws are kept: budget, candidates, kernel, weights. None takes the defaults, and moves
+        the points, if they are at least twice as many as the coordinates, to the mean and
+        covariance of all draws, whose error control variates reduce. To keep unmoved draws pass
         ``OnlineKSDThinner()``. ``n_points`` is the engine's ``n_particles``.
     sampler, n_chains, n_draws, max_draws, n_warmup, batch_size, surrogate
         As of `MCMC`.

@@ -48,11 +48,11 @@ class MCMC(SubsamplingEngine):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        Draws kept: 1000, or twice the coordinates if that is more, at most 2000, for "auto". From
-        twice as many points as coordinates on they are moved to have the mean and covariance of all
-        draws, whose error control variates reduce; fewer stay unmoved draws. Of a hundred
-        coordinates some have 5 and 95 % points that are off by 0.1 to 0.15 standard deviations with
-        1000: keep more, or use all draws, which ``posterior_.chains`` has.
+        Draws kept: 1000, or twice the coordinates if that is more, at most 2000, for "auto". If
+        they are at least twice as many as the coordinates, they are moved to the mean and
+        covariance of all draws, whose error control variates reduce; fewer are not moved. With 1000
+        points and a hundred coordinates, some 5 and 95 % points are off by 0.1 to 0.15 standard
+        deviations: keep more, or use all draws, which ``posterior_.chains`` has.
     sampler : {"hmc", "mala", "mams", "rwm", "sgld"} or sampler instance, default="hmc"
         Hamiltonian Monte Carlo, the Metropolis-adjusted Langevin algorithm, Metropolis-adjusted
         microcanonical sampling, random-walk Metropolis, or stochastic gradient Langevin dynamics,

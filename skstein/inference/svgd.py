@@ -33,8 +33,9 @@ class SVGD(SubsamplingEngine):
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        ``max(200, 4 dim)``, at most 1500, for "auto". With fewer the variance of sums of
-        coefficients, as predictions are, is too large; fewer than ``dim`` cannot carry that of one.
+        ``max(200, 4 dim)``, at most 1500, for "auto". With fewer particles the variance
+        of sums of coefficients, such as predictions, is too large; fewer than ``dim`` cannot
+        represent that of a single coefficient.
         Of networks: all that were trained, for "auto"; if more, the others start near these.
     kernel : Kernel, default=None
         ``RBF() + Linear()`` by default.

@@ -51,7 +51,7 @@ class CountRegressor(LogLinkRegressor):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         counts : array-like of int, of shape (n_counts,)
-            Whole numbers, such as ``range(10)``. Their probabilities add up to that of at most 9.
+            Whole numbers. Probabilities of ``range(10)`` add up to that of a count of at most 9.
 
         Returns
         -------

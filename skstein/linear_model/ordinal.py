@@ -44,9 +44,10 @@ class BayesianOrdinalRegression(GeneralizedLinearClassifier):
         "hierarchical-normal" or "horseshoe", of scale 1, or one of :mod:`skstein.priors`, but for
         ``as_prior()``.
     concentration : float, default=1.0
-        Of the Dirichlet prior of the class probabilities at the means of the features (without
-        ``standardize``, where features are 0), from which that of the cut points follows: 1 takes
-        all probabilities for equally likely, and larger numbers expect classes of like size.
+        Concentration of the Dirichlet prior of the class probabilities at the means of the features
+        (without ``standardize``, at features of 0). The prior of the cut points follows from it.
+        With 1 all vectors of class probabilities are equally likely; larger numbers expect classes
+        of similar size.
     standardize : bool, default=True
         Whether to centre the features and divide them by their standard deviations before the
         priors apply. Otherwise they are taken as they are.

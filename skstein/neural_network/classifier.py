@@ -82,8 +82,8 @@ class BayesianMLPClassifier(BayesianClassifierMixin, _BayesianMLP):
         seconds so far.
     warm_start : bool, default=False
         Whether `fit` trains the networks of the call before for longer, and then makes the second
-        stage again. On the same data each is kept from the rows that it was kept from before, which
-        a pickle forgets.
+        stage again. On the same data the rows that were held out for a network stay held out; a
+        pickle forgets which they were.
 
     Attributes
     ----------

@@ -92,13 +92,14 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         that in a linear regression.
     noise_shape, noise_scale : float, default=None
         Of normal noise alone: shape and scale of the inverse gamma prior of the noise variance, the
-        scale in squared units of the (standardised) outcome. Where they are None, 1, and 0.01
-        times the variance of the outcome (of several, the smallest), which is 1 if standardised.
+        scale in squared units of the (standardised) outcome. None stands for a shape of 1, and a
+        scale of 0.01 times the variance of the outcome (of several, the smallest), which is 1 if
+        standardised.
     null_space : float, default=0.5
-        How much predictions have of what the rows leave undetermined around each network, which
-        chains are too slow to find: the prior's uncertainty about directions of the weights along
-        which its outputs on the training rows do not change. It opens intervals between and beyond
-        the data. The unit is the prior's standard deviation; 0 for nothing, at most 100. It is left
+        How much uncertainty predictions add for directions of the weights along which a network's
+        outputs on the training rows do not change. The rows leave these undetermined, and chains
+        are too slow to explore them. It widens intervals between and beyond the data. The unit is
+        the prior's standard deviation; 0 for nothing, at most 100. It is left
         out by `partial_fit`, with a ``subspace``, and where it would take more than a second for
         each particle, as with 4000 weights and as many rows: see ``null_space_``. Beside Student t
         noise the two together count as Student t: where it opens intervals of heavy tails,
@@ -135,8 +136,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         seconds so far.
     warm_start : bool, default=False
         Whether `fit` trains the networks of the call before for longer, and then makes the second
-        stage again. On the same data each is kept from the rows that it was kept from before, which
-        a pickle forgets.
+        stage again. On the same data the rows that were held out for a network stay held out; a
+        pickle forgets which they were.
 
     Attributes
     ----------
