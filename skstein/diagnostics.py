@@ -534,6 +534,6 @@ def _size_of_quantile(draws, quantile):
 def _for_each(q, function):
     """``function`` of a probability, or of each of several, stacked."""
     q = np.asarray(q, dtype=float)
-    if q.ndim > 1 or not np.all((q > 0.0) & (q < 1.0)):
+    if q.ndim > 1 or not q.size or not np.all((q > 0.0) & (q < 1.0)):
         raise ValueError(f"q must be one or several numbers above 0 and below 1, got {q.tolist()}.")
     return function(q) if q.ndim == 0 else np.stack([function(p) for p in q])

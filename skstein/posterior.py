@@ -118,6 +118,8 @@ class ParticlePosterior:
     def __len__(self):
         return len(self.particles)
 
+    __iter__ = None  # by name alone: Python would ask for the coordinates 0, 1, ...
+
     def __getitem__(self, name: str) -> Array:
         """The particles' values of the coordinate of that name, shape (m,)."""
         if name not in self.names:

@@ -18,6 +18,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ._estimators.inside_pipelines import transforming
 from ._predictions.distribution import Predictive
 from ._predictions.methods import PredictsOutcomes
 from ._predictions.transformed_outcome import TransformedOutcome, transformed
@@ -161,10 +162,8 @@ def _estimator(estimator, X):
 @_reached.register(Pipeline)
 def _pipeline(pipeline, X):
     check_is_fitted(pipeline)
-    for _, step in pipeline.steps[:-1]:
-        # Samplers, as in pipelines of imbalanced-learn, draw rows in `fit` alone.
-        if step not in (None, "passthrough") and not hasattr(step, "fit_resample"):
-            X = step.transform(X)
+    for step in transforming(pipeline.steps[:-1]):
+        X = step.transform(X)
     return predictive(pipeline[-1], X)
 
 

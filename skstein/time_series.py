@@ -409,10 +409,7 @@ class StochasticVolatility(BayesianEstimator):
             x = _resampled(x, log_density, rng)
         left = weighted_ess(np.exp(log_weights))
         if left < min(_MIN_ESS, 0.5 * len(theta)):
-            warn(
-                "after these returns the weight is on a few particles; fit to them, or score fewer "
-                "returns."
-            )
+            warn("after these returns few particles have weight; fit to them, or score fewer.")
         return result
 
     def score(self, X, y=None):
@@ -442,10 +439,7 @@ class StochasticVolatility(BayesianEstimator):
         options = {"dtype": np.float64, "ensure_all_finite": False, "reset": reset}
         table = validate_data(self, column, ensure_min_samples=least, **options)
         if table.shape[1] != 1:
-            raise ValueError(
-                f"X must be one series of returns, got {table.shape[1]} columns; fit a model to "
-                "each."
-            )
+            raise ValueError(f"X must be one series of returns; it has {table.shape[1]} columns.")
         returns = table[:, 0]
         for wrong, what in ((np.isnan(returns), "missing"), (np.isinf(returns), "infinite")):
             if wrong.any():

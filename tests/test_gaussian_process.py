@@ -843,6 +843,8 @@ def test_what_needs_a_posterior_says_so(method):
         getattr(SparseGPRegressor(), method)(X)
     with pytest.raises(NotFittedError):
         SparseGPRegressor().log_marginal_likelihood(np.zeros(3))
+    with pytest.raises(NotFittedError):
+        _ = SparseGPRegressor().inducing_inputs_
 
 
 @bounds_ignored

@@ -12,7 +12,12 @@ from scipy.special import expit, log_expit, logsumexp, ndtr, softmax
 from sklearn.datasets import load_diabetes, load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from skstein import BayesianLinearRegression, BayesianLogisticRegression, ParticlePosterior
+from skstein import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+    ParticlePosterior,
+)
 from skstein.inference import LaplaceDraws
 from skstein.posterior import weighted_quantile
 from skstein.priors import Normal
@@ -624,6 +629,37 @@ def test_log_predictive_of_an_outcome_is_the_mixture_density(rng):
     sd = np.exp(0.5 * theta[:, 3])
     density = np.exp(-0.5 * ((y[:, None] - means) / sd) ** 2) / (np.sqrt(2 * np.pi) * sd) @ weights
     assert_allclose(reg.log_predictive(X, y), np.log(density), rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_rows", [1, 5])
+def test_a_score_needs_an_outcome_for_each_row(rng, n_rows):
+    X = rng.normal(size=(40, 2))
+    y = rng.integers(0, 2, size=40)
+    for Estimator in (
+        BayesianLinearRegression,
+        BayesianLogisticRegression,
+        BayesianPoissonRegression,
+    ):
+        model = Estimator("laplace", random_state=0).fit(X, y)
+        for rows in ((X[:n_rows], y), (X, y[:n_rows])):
+            with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+                model.score(*rows)
+
+
+def test_a_subclass_may_predict_without_a_docstring(rng):
+    class Doubled(BayesianLinearRegression):
+        def predict(self, X):
+            return 2.0 * super().predict(X)
+
+    X = rng.normal(size=(20, 2))
+    model = Doubled("laplace", random_state=0).fit(X, X[:, 0])
+    assert_allclose(model.predict(X, offset=None), 2.0 * BayesianLinearRegression.predict(model, X))
+
+
+def test_complex_outcomes_are_not_blamed_on_X(rng):
+    X = rng.normal(size=(20, 2))
+    with pytest.raises(ValueError, match="y must hold real numbers"):
+        BayesianLinearRegression().fit(X, X[:, 0] + 1j)
 
 
 def test_names_that_come_twice_are_refused(rng):

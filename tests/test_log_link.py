@@ -278,7 +278,8 @@ def test_probabilities_of_counts(fitted):
     found = reg.predict_pmf(X[:5], range(60))
     assert_allclose(found.sum(axis=1), 1.0)
     assert_allclose(np.log(found[np.arange(5), y[:5]]), reg.log_predictive(X[:5], y[:5]))
-    for wrong in ([-1], [0.5], [[1, 2]]):
+    assert reg.predict_quantiles(X[:5], []).shape == (5, 0)
+    for wrong in ([-1], [0.5], [[1, 2]], [], [np.inf]):
         with pytest.raises(ValueError, match="counts must be whole numbers"):
             reg.predict_pmf(X, wrong)
 

@@ -319,8 +319,8 @@ def test_a_nested_parameter_leaves_the_others_alone(Estimator, engine):
     X, y = data(Estimator, 200, n_classes=2)
     params = {
         "n_networks": 3,
-        "max_iter": 15,
-        "learning_rate_init": 0.02,
+        "max_iter": 20,
+        "learning_rate_init": 0.05,
         "batch_size": 30,
         "early_stopping": True,
         "validation_fraction": 0.3,

@@ -11,6 +11,7 @@ import joblib
 import numpy as np
 import pytest
 from joblib.parallel import ParallelBackendBase
+from sklearn import config_context, get_config
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -24,6 +25,10 @@ from skstein.targets.regression.design import make_design
 
 def worker(_):
     return os.getpid(), threading.current_thread().name
+
+
+def settings(_):
+    return get_config()["working_memory"], np.geterr()["over"]
 
 
 def main_thread():
@@ -66,9 +71,16 @@ def test_joblib_says_which_backend():
         inside = make_map()
     assert {pid for pid, _ in inside(worker, range(4))} == {os.getpid()}
     assert main_thread() not in inside(worker, range(4))
-    with joblib.parallel_config(backend="loky", n_jobs=2):
+    with joblib.parallel_config(backend="loky", n_jobs=2), config_context(working_memory=3):
         processes = {pid for pid, _ in make_map()(worker, range(4))}
+        assert {memory for memory, _ in make_map()(settings, range(4))} == {3}
     assert os.getpid() not in processes
+
+
+def test_threads_have_the_settings_of_their_caller():
+    with config_context(working_memory=3), np.errstate(over="ignore"):
+        assert set(make_map(2)(settings, range(4))) == {(3, "ignore")}
+    assert set(make_map(2)(settings, range(4))) == {settings(0)}
 
 
 def test_no_jobs_at_all_are_refused():

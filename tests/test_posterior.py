@@ -68,6 +68,12 @@ def test_what_is_no_set_of_particles_is_refused(particles, weights, words):
         ParticlePosterior(particles, weights)
 
 
+def test_coordinates_go_by_name_alone(repeated):
+    posterior, *_ = repeated
+    with pytest.raises(TypeError, match="not iterable"):
+        list(posterior)
+
+
 def test_a_level_is_one_number(repeated):
     with pytest.raises(ValueError, match="hdi must be one number from 0 to 1"):
         repeated[0].summary(hdi=[0.5, 0.9])

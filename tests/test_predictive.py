@@ -291,6 +291,7 @@ def test_the_logarithm_of_the_outcome_makes_a_lognormal_mixture(regression):
     assert_allclose(found.sample_predictive(20, random_state=1), np.exp(inner))
     # A draw of the mean is that of the outcome under one particle, not of its logarithm.
     particle_means = np.exp(means + 0.5 * stds**2)
+    assert found.sample_mean().shape == (9, 1)
     for draw in found.sample_mean(20, random_state=1).T:
         assert np.abs(particle_means / draw[:, None] - 1.0).max(axis=0).min() < 1e-9
 

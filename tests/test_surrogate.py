@@ -156,6 +156,13 @@ def test_a_surrogate_too_far_off_is_said(rng):
             infer(target, MCMC(surrogate=10), random_state=0)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_few_particles_are_enough_to_correct(rng, seed):
+    target = regression("logistic", rng, 500)
+    posterior = infer(target, SVGD(4, surrogate=100), random_state=seed)
+    assert_allclose(posterior.weights.sum(), 1.0)
+
+
 def test_a_warm_start_goes_on_with_the_same_rows(rng, seed):
     X = rng.normal(size=(5000, 2))
     y = X[:, 0] + rng.logistic(size=5000) > 0

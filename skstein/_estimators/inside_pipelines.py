@@ -107,12 +107,16 @@ def inside(estimator):
     return estimator, getattr(estimator, "feature_names_in_", names)
 
 
+def transforming(steps):
+    """Those that change X; samplers, as of imbalanced-learn, draw rows in `fit` alone."""
+    return [
+        s for _, s in steps if s not in (None, "passthrough") and not hasattr(s, "fit_resample")
+    ]
+
+
 def _names_behind(steps, names):
     """Names of the columns that leave the steps of a pipeline; None where a step does not tell."""
-    for _, step in steps:
-        # Samplers, as in pipelines of imbalanced-learn, leave the columns as they are.
-        if step in (None, "passthrough") or hasattr(step, "fit_resample"):
-            continue
+    for step in transforming(steps):
         try:
             names = step.get_feature_names_out(names)
         except (AttributeError, ValueError):

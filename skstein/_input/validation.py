@@ -93,8 +93,10 @@ def refuse_dask(values, name):
 
 
 def check_present(y):
-    """Refuse outcomes that are a Dask collection, or missing."""
+    """Refuse outcomes that are a Dask collection, complex, or missing."""
     refuse_dask(y, "y")
+    if np.iscomplexobj(y):
+        raise ValueError("y must hold real numbers: Complex data not supported.")
     if y is not None and missing_values(np.asarray(y).ravel()).any():
         raise ValueError("Input y contains NaN.")
 

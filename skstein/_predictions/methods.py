@@ -487,6 +487,7 @@ def _of_columns(block, function):
 
 
 def _accuracy(estimator, X, y, weights):
+    check_consistent_length(X, y)
     return weights @ (estimator.predict(X) == column_or_1d(y)), weights.sum()
 
 
@@ -495,6 +496,6 @@ def _squares(y, mean):
 
 
 def _losses(estimator, loss, center, X, y, weights):
-    y = estimator._observed(y)
+    y = estimator._observed_at(X, y)
     predicted = estimator.predict(X) if center is None else np.broadcast_to(center, y.shape)
     return np.broadcast_arrays(weights @ loss(y, predicted), weights @ y, weights.sum())

@@ -161,7 +161,7 @@ class TransformedOutcome(Predictive):
         shares /= np.where(defined >= 1.0 - few, defined, np.nan)
         return crps_of_points(y, values, shares)
 
-    def sample_mean(self, n_samples, random_state=None):
+    def sample_mean(self, n_samples=1, random_state=None):
         estimator, means = self.direct.estimator, []
         for _, heads, _ in estimator._drawn_heads(self.direct.X, n_samples, random_state):
             mass, mean, variance, largest = self._particle_moments(heads)

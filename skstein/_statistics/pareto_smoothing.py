@@ -28,7 +28,7 @@ def pareto_smoothed(log_ratios):
         Shape of the generalised Pareto distribution of the tail; 0 where all of it is one value.
     """
     m = log_ratios.shape[1]
-    size = int(3.0 * np.sqrt(m)) if m > 225 else m // 5
+    size = int(3.0 * np.sqrt(m)) if m > 225 else max(1, m // 5)
     log_weights = log_ratios - log_ratios.max(axis=1, keepdims=True)
     order = np.argpartition(log_weights, m - size - 1, axis=1)[:, m - size - 1 :]
     largest = np.take_along_axis(log_weights, order, axis=1)

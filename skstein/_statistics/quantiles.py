@@ -202,7 +202,7 @@ def mixture_quantiles(cdf, ppf, weights, q, *, discrete, pdf=None):
             low, high = guess - step, guess + (step - 1.0 if discrete else step)
             found = search(lambda y: cdf(y, slice(None)) @ weights, level, low, high)
         result.append(found)
-    return np.stack(result, axis=1)
+    return np.stack(result, axis=1) if result else np.empty((len(ppf(0.5, few)), 0))
 
 
 def _newton(cdf, pdf, weights, level, guess, scale):

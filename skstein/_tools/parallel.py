@@ -14,13 +14,16 @@ import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import copy_context
 from functools import cache, partial
 from io import BytesIO
+from operator import call
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, wrap_non_picklable_objects
 from joblib.parallel import ThreadingBackend, get_active_backend
+from sklearn import config_context, get_config
 from threadpoolctl import ThreadpoolController
 
 
@@ -74,6 +77,11 @@ def one_thread():
             yield
     finally:
         openmp.restore_original_limits()
+
+
+def _configured(config, function, *args):
+    with config_context(**config):  # scikit-learn's, which belongs to the thread
+        return function(*args)
 
 
 def _held(function, *args):
@@ -196,9 +204,11 @@ class _Map(AbstractContextManager):
         pieces, alone = zip(*iterables, strict=True), self._sent is None and self._n_workers == 1
         if alone or getattr(_local, "is_worker", False):  # which would wait for itself
             return _here(function, pieces)
+        function = partial(_configured, get_config(), function)
         if self._threads is not None:
             with one_thread():
-                return list(self._threads.map(lambda args: function(*args), pieces))
+                here = (partial(copy_context().run, function, *args) for args in pieces)
+                return list(self._threads.map(call, here))
         if self._sent is not None:
             calls: Any = (self._sent.piece(function, args) for args in pieces)
         else:

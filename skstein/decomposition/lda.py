@@ -182,7 +182,7 @@ class LatentDirichletAllocation(
     learning_decay: float = 0.7
     learning_offset: float = 1.0
     max_iter: int = 10
-    batch_size: int | None = 128
+    batch_size: int = 128
     evaluate_every: int = -1
     total_samples: float = 1000000.0
     perp_tol: float = 0.1

@@ -169,8 +169,8 @@ class TopicPosterior:
     """
 
     def __init__(self, particles, weights, settled=True):
-        self.particles, self.weights = particles, weights
-        self.settled = np.full(particles.shape[1], settled)
+        self.particles, self.weights = np.asarray(particles, dtype=float), np.asarray(weights)
+        self.settled = np.full(self.particles.shape[1], settled)
 
     def __repr__(self):
         return "TopicPosterior({} particles, {} topics, {} words)".format(*self.particles.shape)

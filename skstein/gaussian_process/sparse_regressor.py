@@ -226,6 +226,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
 
     @property
     def inducing_inputs_(self):
+        check_is_fitted(self, "posterior_")
         return self.posterior_.particles.reshape(len(self.posterior_), -1, self.n_features_in_)
 
     _outcome = Normal()

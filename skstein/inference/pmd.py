@@ -277,10 +277,7 @@ class PMD(ParticleEngine):
         state.resample(m, rng)
         state.theta, memory = pcn_moves(log_posterior, state.theta, copies, n_moves, rng)
         if memory > 1.0:
-            problems.append(
-                "the final moves have not separated the particles from where they were: raise "
-                "n_moves"
-            )
+            problems.append("the final moves have not separated the particles: raise n_moves")
         return memory
 
     def update(self, target, stream, *, map=map):

@@ -209,10 +209,10 @@ class PMFVB(SubsamplingEngine):
             return target.factors
         if isinstance(self.blocks, Integral):
             return np.array_split(np.arange(target.dim), min(self.blocks, target.dim))
-        blocks = [np.asarray(block, dtype=int) for block in self.blocks]
-        if not np.array_equal(np.sort(np.concatenate(blocks)), np.arange(target.dim)):
+        blocks = [np.atleast_1d(block) for block in self.blocks]
+        if not np.array_equal(np.sort(np.concatenate([*blocks, []])), np.arange(target.dim)):
             raise ValueError(f"blocks must partition the coordinates 0..{target.dim - 1}.")
-        return blocks
+        return [block.astype(int) for block in blocks]
 
     def _mover(self, target, rng, init, map, step_size):
         def evaluator(theta):

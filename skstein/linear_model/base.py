@@ -223,10 +223,7 @@ class BayesianLinearModel(BayesianEstimator):
         scaling = self._find_scaling(further, moments, y, weights, offset)
         where = {"offset_column": column, "offset_given": given_offset is not None}
         if further and where != {name: getattr(scaling, name) for name in where}:
-            raise ValueError(
-                "offset must be given as it was with the previous rows, or not at all "
-                "if it did not; or start again with fit."
-            )
+            raise ValueError("offset must be given as it was before; or start again with fit.")
         scaling = replace(scaling, **where)
         regression = self._regression(X, y, weights, offset, scaling)
         target, to_original = self._assembled(regression, scaling, stream, table)

@@ -168,9 +168,10 @@ class RandomEffects:
                 "random_effects must be a list of columns, or a dict from columns to lists of "
                 f"features that have slopes; got {given!r}."
             )
-        if not len(given := given if isinstance(given, dict) else list(given)):
+        slopes = given if isinstance(given, dict) else {}
+        given, p = list(given), estimator.n_features_in_
+        if not given:
             raise ValueError("random_effects has no column: give one, or None for no groups.")
-        p, slopes = estimator.n_features_in_, given if isinstance(given, dict) else {}
         columns = [column_position(column, names, p, "random_effects") for column in given]
         offset = estimator._offset_column(None)
         if len({*columns, offset}) <= len(columns):
@@ -324,7 +325,9 @@ def read_groups(estimator, X, y="no_validation", reset=False):
     if sparse.issparse(X):
         X = canonical(X.tocsr())
     if not hasattr(X, "shape"):
-        X = np.array([list(row) for row in X], dtype=object)
+        X = np.array(list(X), dtype=object)
+    if len(X.shape) != 2:
+        raise ValueError("Expected 2D array, one row a sample: reshape(-1, 1) makes one column.")
     check_features(estimator, X, reset)
     layout = RandomEffects.of(estimator, X) if reset else estimator._effects
     table = layout.encoded(X, reset)

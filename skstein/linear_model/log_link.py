@@ -63,7 +63,8 @@ class CountRegressor(LogLinkRegressor):
             If ``counts`` are not whole numbers from 0 on.
         """
         counts = np.atleast_1d(np.asarray(counts, dtype=float))
-        if counts.ndim > 1 or not np.all((counts >= 0.0) & (counts == np.floor(counts))):
+        whole = np.isfinite(counts) & (counts >= 0.0) & (counts == np.floor(counts))
+        if counts.ndim > 1 or not counts.size or not whole.all():
             raise ValueError("counts must be whole numbers from 0 on, in one dimension.")
         if not self._integrates():
             return self._over_rows(X, lambda heads, w: self._outcome.pmf(heads, w, counts))

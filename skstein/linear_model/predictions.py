@@ -66,10 +66,10 @@ def _with_keywords(method):
     predicted.__signature__ = own.replace(parameters=[*own.parameters.values(), *_KEYWORDS])  # type: ignore[attr-defined]
     # After the last parameter: up to the next section, or the end of the text.
     parameters = r"\n( *)Parameters\n *-+\n.*?(?=\s*\n *[A-Z][\w ]+\n *-{3,}|\s*\Z)"
-    section = re.search(parameters, method.__doc__, re.DOTALL)
-    entries = "".join(f"\n{section[1]}{line}" for line in _ENTRIES.splitlines())  # type: ignore[index]
-    end = section.end()  # type: ignore[union-attr]
-    predicted.__doc__ = method.__doc__[:end] + entries + method.__doc__[end:]
+    text = method.__doc__ or ""  # none by `python -OO`, and perhaps of a subclass
+    if section := re.search(parameters, text, re.DOTALL):
+        entries = "".join(f"\n{section[1]}{line}" for line in _ENTRIES.splitlines())
+        predicted.__doc__ = text[: section.end()] + entries + text[section.end() :]
     return predicted
 
 

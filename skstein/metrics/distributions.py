@@ -52,7 +52,7 @@ def crps(y_true, samples, weights=None, *, sample_weight=None):
     >>> crps([0.0, 5.0], [[1.0, 3.0], [4.0, 4.0]])
     1.25
     """
-    y_true, samples = _outcomes(y_true), np.asarray(samples, dtype=float)
+    y_true, samples = _outcomes(y_true), np.atleast_1d(np.asarray(samples, dtype=float))
     _require_shape(samples[..., :1], (*y_true.shape, 1), "samples", "(..., m)")
     weights = normalized_weights(weights, samples.shape[-1], "weights")
     y, rows = y_true.ravel(), samples.reshape(y_true.size, -1)
@@ -104,7 +104,7 @@ def crps_normal_mixture(y_true, means, stds, weights=None, *, sample_weight=None
     >>> round(crps_normal_mixture([0.0], [[0.0]], 1.0), 4)
     0.2337
     """
-    y_true, means = _outcomes(y_true), np.asarray(means, dtype=float)
+    y_true, means = _outcomes(y_true), np.atleast_1d(np.asarray(means, dtype=float))
     stds = np.asarray(stds, dtype=float)
     _require_shape(means[..., :1], (*y_true.shape, 1), "means", "(..., m)")
     if not np.all(stds >= 0.0):

@@ -130,7 +130,7 @@ def _coded(y_true, y_prob, labels):
     if y_true.ndim != 1 or not len(y_true):
         raise ValueError(f"y_true must be (n,) with n >= 1, got the shape {y_true.shape}.")
     proba = _probabilities(y_prob, "y_prob", len(y_true))
-    classes = np.unique(y_true) if labels is None else np.asarray(labels)
+    classes = np.unique(y_true) if labels is None else np.atleast_1d(labels)
     if classes.shape != (proba.shape[1],):
         raise ValueError(
             f"y_prob is about {proba.shape[1]} classes, but there are {len(classes)} labels; pass "

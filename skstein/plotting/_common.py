@@ -21,7 +21,7 @@ def positions(names, known, what="names", where="there are"):
     known = list(known)
     if names is None:
         return list(range(len(known)))
-    names = [names] if isinstance(names, str) else names
+    names = [names] if np.ndim(names) == 0 else names
     unknown = [name for name in names if name not in known]
     if unknown:
         raise ValueError(

@@ -197,10 +197,7 @@ class SGHMC(Sampler):
         """
         self._validate_params()
         if not hasattr(target, "hamiltonian_steps"):
-            raise ValueError(
-                "SGHMC moves neural networks only; for other targets use HMC, or SGLD on "
-                "minibatches."
-            )
+            raise ValueError("SGHMC moves networks only: use HMC, or SGLD on minibatches.")
         step, chains = self._longest_step(target), []
         n_steps = n_iterations * self._n_steps(target)
         for row, own in zip(theta, rng.spawn(len(theta)), strict=True):

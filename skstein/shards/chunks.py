@@ -110,13 +110,13 @@ class LocalShards(Shards):
 
     def map(self, function, *args, each=None):
         return [
-            sound(visited(number, _made, (make, function, args), (), own))
+            sound(visited(number, _made, (function, args), make, own))
             for number, make, own in zip(self.numbers, self._makers, self._own(each), strict=True)
         ]
 
     def derive(self, function, *args, each=None):
         makers = [
-            partial(_made, (), make, function, args, *own)
+            partial(_made, make, function, args, *own)
             for make, own in zip(self._makers, self._own(each), strict=True)
         ]
         return LocalShards(makers, self.numbers)
@@ -125,5 +125,5 @@ class LocalShards(Shards):
         return LocalShards([self._makers[i] for i in places], [self.numbers[i] for i in places])
 
 
-def _made(_, make, function, args, *own):
+def _made(make, function, args, *own):
     return function(make(), *args, *own)

@@ -78,9 +78,10 @@ class Affine:
 
     def __init__(self, offset, matrix, inverse=None):
         self.offset, self.matrix, self.inverse_matrix = offset, matrix, inverse
-        self._log_det = float(np.log(np.abs(matrix.diagonal())).sum())
         if isinstance(inverse, np.ndarray):
             self._log_det = float(np.linalg.slogdet(matrix)[1])
+        else:
+            self._log_det = float(np.log(np.abs(matrix.diagonal())).sum())
 
     @classmethod
     def diagonal(cls, offset, scale):

@@ -55,10 +55,7 @@ class ControlVariate(Wrapper):
         known = supports(target, "hessian") and "rows" in signature(target.hessian).parameters
         order = order or (2 if known and target.dim <= DIAGONAL_ABOVE else 1)
         if order == 2 and not known:
-            raise ValueError(
-                "a control variate of order 2 needs a target with hessian(theta, rows); use order "
-                "1."
-            )
+            raise ValueError("order 2 needs a target with hessian(theta, rows); use order 1.")
         self._full_hessian = target.hessian(center) if order == 2 else None
         self.hessian = getattr(target, "hessian", None)
         self.sample_prior = getattr(target, "sample_prior", None)

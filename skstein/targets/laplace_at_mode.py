@@ -244,15 +244,15 @@ def _uphill(target, theta, step, value, decrement):
 
 def _first_guess(target):
     """Where to start; the mode of a tenth of the rows saves half of the steps on all of them."""
-    n, known = target.n_rows or 0, target.initial.any()
-    apart = getattr(target, "in_shards", False)  # then fewer rows take as long
-    if known or apart or n < _ROWS_PER_COORDINATE * target.dim or not supports(target, "take"):
-        return target.initial
+    n, initial = target.n_rows or 0, target.initial
+    alone = getattr(target, "in_shards", False) or not supports(target, "take")
+    if initial.any() or n < _ROWS_PER_COORDINATE * target.dim or alone:
+        return initial
     try:
         few = laplace_approximation(target.take(np.arange(0, n, 10)), tol=1e-4)
     except (FloatingPointError, LinAlgError):
-        return target.initial
-    guesses = np.stack([target.initial, few.mode])
+        return initial
+    guesses = np.stack([initial, few.mode])
     first, other = target.log_density(guesses)
     return guesses[int(other > first)]
 

@@ -50,7 +50,7 @@ class StopOnResiduals:
 
     @property
     def finished(self):
-        enough = len(self._pool) >= self._n_snapshots
+        enough = self._pool.n_offered >= self._n_snapshots
         return enough and self._worst < self._tol and not self._too_slow()
 
     def _too_slow(self):

@@ -32,17 +32,14 @@ class Snapshots:
     """
 
     def __init__(self, n):
-        self._n, self._offered, self._places, self.states = n, 0, [], []
-
-    def __len__(self):
-        return self._offered
+        self._n, self.n_offered, self._places, self.states = n, 0, [], []
 
     def offer(self, state):
         """Take the next state."""
-        self._offered += 1
-        self._places.append(self._offered)
+        self.n_offered += 1
+        self._places.append(self.n_offered)
         self.states.append(state)
-        while self._offered > self._n and self._places[0] <= self._offered // 2:
+        while self.n_offered > self._n and self._places[0] <= self.n_offered // 2:
             self._drop(0)
         if len(self.states) > self._n:
             places = np.array(self._places)

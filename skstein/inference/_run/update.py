@@ -62,7 +62,7 @@ def run_update(posterior, target, engine: Engine, *, n_jobs) -> ParticlePosterio
     name = engine.name
     if engine.update is None:
         raise ValueError(f'{name} cannot learn from more rows; use inference="pmd".')
-    if not hasattr(posterior.state, "bijection"):
+    if not hasattr(getattr(posterior, "state", None), "bijection"):
         raise ValueError(f"the posterior was not made by {name}, which cannot go on from it.")
     if posterior.names != tuple(target.names):
         raise ValueError("the new rows have other coordinates than the posterior.")

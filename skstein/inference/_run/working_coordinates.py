@@ -93,10 +93,7 @@ def find_frame(target, leaning=True):
         )
         return plain
     if laplace.hessian.ndim == 1:
-        warn(
-            f"with {target.dim} coordinates whitening is diagonal; correlated coefficients will "
-            "mix slowly."
-        )
+        warn(f"with {target.dim} coordinates whitening is diagonal: correlated ones mix slowly.")
         return plain
     mixed = len(getattr(target, "factors", ())) > 1  # by a map of several coordinates
     expensive = outer is not None and target.dim > DIFFERENCES_UP_TO  # its Hessian is differenced

@@ -70,11 +70,12 @@ class GroupedDesign:
         if not isinstance(rows, slice):
             return self.effects[rows]
         block = rows.start, rows.stop
-        if block not in self._blocks:
-            if len(self._blocks) == _MOST_BLOCKS:
-                self._blocks.clear()
-            self._blocks[block] = self.effects[rows]
-        return self._blocks[block]
+        found = self._blocks.get(block)
+        if found is None:
+            found = self.effects[rows]
+            if len(self._blocks) < _MOST_BLOCKS:
+                self._blocks[block] = found
+        return found
 
     def predictor(self, theta, rows):
         """``theta`` (m, k) times the rows' columns: shape (m, len(rows))."""
