@@ -46,8 +46,9 @@ def find_groups(theta, weights, sample):
             break
         mixture = _mixture_of(parts)
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            if (bic := mixture.fit(points).bic(points)) >= best:
-                break
+            bic = mixture.fit(points).bic(points)
+        if bic >= best:
+            break
         found = mixture.predict(scaled)
         parts = [points[found[sample] == j] for j in range(k)]
         mass, squares = (np.bincount(found, w, k) for w in (weights, weights**2))
