@@ -439,7 +439,7 @@ class StochasticVolatility(BayesianEstimator):
         options = {"dtype": np.float64, "ensure_all_finite": False, "reset": reset}
         table = validate_data(self, column, ensure_min_samples=least, **options)
         if table.shape[1] != 1:
-            raise ValueError(f"X must be one series of returns; it has {table.shape[1]} columns.")
+            raise ValueError(f"X must be one series of returns, got {table.shape[1]} columns.")
         returns = table[:, 0]
         for wrong, what in ((np.isnan(returns), "missing"), (np.isinf(returns), "infinite")):
             if wrong.any():

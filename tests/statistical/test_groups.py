@@ -1,10 +1,12 @@
 """Random effects against NumPyro's NUTS (`tests/data/README.md`)."""
 
 import importlib.util
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from skstein import BayesianLinearRegression, BayesianLogisticRegression, BayesianPoissonRegression
 
@@ -44,7 +46,9 @@ def fitted(name, engine):
     ],
 )
 def test_gold(name, engine):
-    posterior = fitted(name, engine).posterior_
+    few = name == "many" and engine in ("svgd", "fwss")  # 1500 particles of 3005 coordinates
+    with pytest.warns(ConvergenceWarning, match="fewer than two") if few else nullcontext():
+        posterior = fitted(name, engine).posterior_
     with np.load(ROOT / "tests" / "data" / f"gold_groups_{name}.npz") as gold:
         mean, sd, quantiles = gold["mean"], gold["sd"], gold["quantiles"]
     error = (posterior.mean() - mean) / sd
