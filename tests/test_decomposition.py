@@ -358,6 +358,7 @@ def test_quantiles_invert_the_distribution_of_rare_words():
     posterior = TopicPosterior(np.array([[[0.01, 50.0]]]), np.ones(1))
     quantile = posterior.quantile([0.9, 0.999], words=[0])[:, 0, 0]
     assert_allclose(betainc(0.01, 50.0, quantile), [0.9, 0.999])
+    assert_allclose(posterior.quantile([0.0, 1.0], words=0)[:, 0, 0], [0.0, 1.0], atol=1e-300)
 
 
 def test_posterior_refuses_levels_outside_the_unit_interval():

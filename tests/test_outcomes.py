@@ -251,6 +251,16 @@ def test_quantiles_of_one_count_are_its_own(mean):
     assert_array_equal(found[0], [0.0, *stats.poisson(mean).ppf(q[1:])])
 
 
+def test_quantiles_of_counts_with_gaps_between_them_are_found():
+    """Above 2**53 floats are further apart than whole numbers."""
+    count, q = stats.norm(1e20, 1e10), np.array([0.1, 0.5])
+    parts = (
+        lambda y, some: count.cdf(y[:, None]),
+        lambda level, some: np.array([[count.ppf(level)]]),
+    )
+    assert_allclose(mixture_quantiles(*parts, np.ones(1), q, discrete=True), [count.ppf(q)])
+
+
 @pytest.mark.parametrize("weights", ["equal", "uneven"])
 @pytest.mark.parametrize("name", ["bernoulli", "categorical", "probit", "one-vs-rest"])
 def test_predictions_of_classes_are_those_of_the_logits(name, weights, rng):

@@ -169,7 +169,7 @@ def test_what_posterior_intervals_refuse(reg, diabetes):
 
 def test_history_has_a_panel_a_quantity_and_the_limits(diabetes):
     reg = BayesianLinearRegression(PMFVB(max_rhat=1.3), random_state=0).fit(*diabetes)
-    display = HistoryDisplay.from_estimator(reg, names=["bmi"])
+    display = HistoryDisplay.from_estimator(reg, names=np.array(["bmi"]))
     history = reg.posterior_.history
     assert len(display.axes_) == len(history) + 1
     assert display.limits == {"rhat": 1.3, "residual": 0.2}

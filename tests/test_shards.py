@@ -267,7 +267,7 @@ def test_what_is_wrong_with_a_block_is_said(rows):
     refused(pieces(X), Chunks([y[:200], y[200:]]), "y has 2 pieces and X has 4")
     refused(pieces(X), pieces(y, [200, 210, 450]), r"y has 10 rows and X has 0.*\(block 1\)")
     refused(pieces(X), y, "y must come in Chunks, as X does", TypeError)
-    refused(X, pieces(y), "give fit all of X, y, weights and offset in Chunks", TypeError)
+    refused(X, pieces(y), "if all of X, y, weights and offset are Chunks", TypeError)
     model = BayesianLogisticRegression("laplace").fit(pieces(X), pieces(y))
     with pytest.raises(TypeError, match="predict each piece by itself"):
         model.predict(pieces(X))

@@ -240,7 +240,7 @@ def _bracket(cdf, level, low, high):
 def _whole_crossing(cdf, level, low, high):
     """The least whole numbers at which distribution functions reach a level."""
     low, high, _, _ = _bracket(cdf, level, low, high)
-    while np.any(high - low > 1.0):
+    while np.any(high - low > np.maximum(1.0, np.spacing(high))):
         middle = np.floor(0.5 * (low + high))
         enough = cdf(middle) >= level
         high, low = np.where(enough, middle, high), np.where(enough, low, middle)

@@ -223,7 +223,8 @@ class TopicPosterior:
         high = np.zeros(low.shape)
         for _ in range(60):
             middle = 0.5 * (low + high)
-            above = np.tensordot(self.weights, betainc(a, b, np.exp(middle)), 1) >= fractions
+            below = np.tensordot(self.weights, betainc(a, b, np.exp(middle)), 1)
+            above = (below >= fractions) & (fractions < 1.0)
             low, high = np.where(above, low, middle), np.where(above, middle, high)
         values = np.exp(high)
         return values[0] if np.ndim(q) == 0 else values

@@ -329,10 +329,7 @@ class PMD(ParticleEngine):
         elif target.n_rows:
             stream.assimilate(target, self.n_particles, self.target_ess, self._draws, map)
             if self.kernel == "plain":
-                stream.problems.append(
-                    "plain kernels widen the particles with every draw of a stream: use "
-                    'kernel="grouped"'
-                )
+                stream.problems.append('plain kernels widen the particles: use kernel="grouped"')
         stream.count(n_rows)
         errors = {"mc_error": stream.mc_error(), "memory_error": stream.memory_error()}
         return stream.posterior(**errors)

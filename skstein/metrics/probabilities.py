@@ -161,7 +161,7 @@ def _probabilities(y_prob, name, n):
     proba = np.asarray(y_prob, dtype=float)
     if proba.ndim not in (1, 2) or len(proba) != n:
         raise ValueError(f"{name} must be ({n},) or ({n}, K), got the shape {proba.shape}.")
-    if not np.all((proba >= 0.0) & (proba <= 1.0)):
+    if not np.all((proba >= 0.0) & (proba <= 1.0 + 1e-6)):
         raise ValueError(f"{name} must hold probabilities between 0 and 1.")
     if proba.ndim == 1:
         return np.column_stack([1.0 - proba, proba])

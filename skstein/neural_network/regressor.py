@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._input.columns import dense
 from .._input.streams import warn_of_wider_outcomes
 from .._input.validation import (
     HasMethods,
@@ -372,7 +373,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
     def _rows(self, X, y, sample_weight, further):
         """Rows as `_prepared` gives them, with y of shape (n, n_outputs)."""
         X, y = self._validated(X, y, further, multi_output=True)
-        y = check_outcomes(y).reshape(len(y), -1)
+        y = check_outcomes(dense(y)).reshape(X.shape[0], -1)
         if further and y.shape[1] != self._n_outputs:
             raise ValueError(
                 f"y has {y.shape[1]} columns, but the fit was on {self._n_outputs} outcomes."
@@ -478,7 +479,8 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         y, scores, density = self._observed_at(X, y), [], self._outcome.log_density_by_particle
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for rows, (location, *rest), spread, weights in self._row_spreads(X):
-                slope = spread / np.exp(rest[0])
+                # A second predictor is a log standard deviation, else there is a log variance.
+                slope = spread / np.exp(self._outcome.n_predictors * rest[0])
                 precision = 1.0 + np.sum(slope * spread, axis=1)
                 at = np.sum(slope * (y[rows, :, None] - location), axis=1) / precision
                 steps = np.sort([*(_STEPS + 0.0 * at), *(at + _STEPS * precision**-0.5)], axis=0)

@@ -4,6 +4,7 @@ from collections.abc import Hashable
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_array
 
 from .._input.columns import missing_values
 
@@ -16,7 +17,7 @@ def table_of(X):
         return NamedColumns(
             names, columns, lambda parts: type(X)(dict(zip(names, parts, strict=True)))
         )
-    X = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    X = X.toarray() if sparse.issparse(X) else check_array(X, dtype=None, ensure_all_finite=False)
     return NamedColumns(range(X.shape[1]), list(X.T), np.column_stack)
 
 

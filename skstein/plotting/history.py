@@ -118,7 +118,7 @@ class HistoryDisplay:
             If there is nothing to draw, or a quantity or a coordinate is unknown.
         """
         inner, _ = inside(estimator)
-        posterior = posterior_of(estimator) if names else inner.posterior_
+        posterior = posterior_of(estimator)
         engine = getattr(inner, "inference_", None)
         return cls._of(posterior, engine, quantities, names).plot(ax=ax, **kwargs)
 
@@ -127,7 +127,7 @@ class HistoryDisplay:
         keys = list(posterior.history)
         shown = positions(quantities, keys, "quantities", "the history holds")
         history = {keys[j]: posterior.history[keys[j]] for j in shown}
-        places = positions(names or (), posterior.names)
+        places = positions(() if names is None else names, posterior.names)
         traces = {posterior.names[j]: posterior.particles[:, j] for j in places}
         if not history and not traces:
             raise ValueError(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._estimators.inside_pipelines import inside
+from .._estimators.inside_pipelines import inside, posterior_of
 from ..kernels import resolve_kernel
 from ._common import COLORS, GREY, new_axes, wide
 
@@ -113,9 +113,9 @@ class KSDPathDisplay:
         ValueError
             If the engine recorded no KSD.
         """
-        estimator = inside(estimator)[0]
-        kernel = getattr(getattr(estimator, "inference_", None), "ksd_kernel", "imq")
-        return cls.from_posterior(estimator.posterior_, kernel=kernel, ax=ax, **kwargs)
+        engine = getattr(inside(estimator)[0], "inference_", None)
+        kernel = getattr(engine, "ksd_kernel", "imq")
+        return cls.from_posterior(posterior_of(estimator), kernel=kernel, ax=ax, **kwargs)
 
     @classmethod
     def from_thinner(cls, thinner, *, ax=None, **kwargs):

@@ -51,8 +51,8 @@ class Chunks:
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError(
-            "Chunks are not in memory: give fit all of X, y, weights and offset in Chunks, and "
-            "other methods one piece at a time."
+            "Chunks are not in memory: fit of linear models takes them, if all of X, y, weights "
+            "and offset are Chunks; give other methods and models one piece at a time."
         )
 
     def read(self, place):

@@ -288,6 +288,7 @@ class OnlineKSDThinner(BaseEstimator):
     def _feed(self, samples, scores, automatic):
         """Pass samples on; ``automatic`` is what the preconditioner "auto" stands for."""
         samples, scores = read_chains(samples, scores)
+        check_count(self.candidates, "candidates")
         first = not hasattr(self, "_dictionary")
         if not first and samples.shape[2] != self._dim:
             raise ValueError(
@@ -334,7 +335,6 @@ class OnlineKSDThinner(BaseEstimator):
 
     def _start(self, dim, samples, automatic):
         check_count(self.n_points, "n_points")
-        check_count(self.candidates, "candidates")
         slack_of(self.eps, floor_of(self.budget))
         if not (isinstance(self.spread, numbers.Real) and 0.0 <= self.spread < math.inf):
             raise ValueError(f"spread must be a number >= 0, got {self.spread!r}.")
@@ -425,7 +425,7 @@ class OnlineKSDThinner(BaseEstimator):
 
     @property
     def weights_(self):
-        if self.weights == "uniform":
+        if self.weights == "uniform" or not self._size:
             return np.full(self._size, 1.0 / max(self._size, 1))
         return simplex_weights(self._dictionary.matrix[np.ix_(self._order, self._order)])
 

@@ -583,6 +583,10 @@ def test_weights_are_those_of_minimum_ksd(rng):
     expected = simplex_weights(stein_matrix(IMQ(), x[kept], s[kept]))
     assert_allclose(thinner.weights_, expected, atol=1e-9)
     assert_allclose(OnlineKSDThinner(30).partial_fit(x, s).weights_, 1 / 30)
+    waiting = OnlineKSDThinner(30, candidates=5, weights="stein").partial_fit(x[:1], s[:1])
+    assert waiting.weights_.shape == (0,)
+    with pytest.raises(ValueError, match="candidates must be"):
+        waiting.set_params(candidates=0).partial_fit(x, s)
 
 
 def test_is_a_parameter_object(rng):
