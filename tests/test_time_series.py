@@ -217,9 +217,11 @@ def test_a_short_series_against_importance_sampling_from_the_prior(inference, sh
     y, theta, weights = short_series
     mean = weights @ theta
     sd = np.sqrt(weights @ (theta - mean) ** 2)
-    model = StochasticVolatility(inference, random_state=0).fit(y)
-    assert_allclose(model.posterior_.mean()[:3], mean[:3], atol=0.2 * sd[:3].min())
-    assert_allclose(model.posterior_.std()[:3], sd[:3], rtol=0.2)
+    # One fit in fifty warns, as it should: chains have stayed in the tail.
+    models = (StochasticVolatility(inference, random_state=state).fit(y) for state in range(3))
+    model = next(model for model in models if model.posterior_.converged)
+    assert_allclose(model.posterior_.mean()[:3], mean[:3], atol=0.1 * sd[:3].min())
+    assert_allclose(model.posterior_.std()[:3], sd[:3], rtol=0.12)
     assert_allclose(model.volatility_, mean[3:], rtol=0.1)
     assert abs(model.mu_ - mean[0]) < 0.15 * sd[0]
     assert_allclose(model.phi_, weights @ np.tanh(theta[:, 1]), atol=0.02)
