@@ -99,8 +99,9 @@ def test_derivatives_are_differences(n_classes, link, rng):
     first = [heads[0][0], *(head[0] for head in heads[1:])]
     residual = np.asarray(outcome.residual(first, y))
     assert_allclose(residual, differences(shifted(outcome.log_density), zero), atol=1e-5, rtol=1e-5)
-    by_differences = -differences(lambda z: np.asarray(shifted(outcome.residual)(z)), zero)
-    assert_allclose(outcome.curvature(first, y), by_differences, atol=1e-5, rtol=1e-5)
+    by_differences = -differences(lambda z: np.asarray(shifted(outcome.residual)(z)), zero, 1e-5)
+    # Classes as narrow as 1e-5 leave the residual eleven digits, of which differences lose six.
+    assert_allclose(outcome.curvature(first, y), by_differences, atol=5e-5, rtol=5e-5)
 
 
 @every_link
