@@ -553,7 +553,7 @@ def test_training_that_goes_on_from_a_fit_to_other_labels_may_end_too_early(rng)
 
 def test_an_ensemble_that_follows_noise_says_so(rng):
     """Test rows say the same; chains, which draw the noise variance, need no such warning."""
-    X, y = rng.normal(size=(100, 5)), rng.normal(size=100)
+    X, y = rng.normal(size=(60, 5)), rng.normal(size=60)
     params = {"n_networks": 10, "max_iter": 800, "early_stopping": False, "random_state": 0}
     params["prior"] = Normal(30.0)
     with pytest.warns(ConvergenceWarning, match="err more than a constant does"):

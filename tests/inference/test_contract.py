@@ -63,7 +63,7 @@ def logistic(rng, n=400):
 @every_engine
 def test_a_correlated_gaussian_is_recovered(engine, seed):
     # A thousand independent draws may be a tenth too narrow, which is rightly said.
-    run = LaplaceDraws(4000) if engine == "laplace" else engine
+    run = {"laplace": LaplaceDraws(4000), "pmd": PMD(4000)}.get(engine, engine)
     posterior = infer(gaussian(), run, random_state=seed)
     inverse = np.linalg.inv(FACTOR)
     assert np.abs(inverse @ (posterior.mean() - MEAN)).max() < ALLOWED[engine]
