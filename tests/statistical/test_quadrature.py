@@ -132,7 +132,13 @@ def test_the_rare_categories_are_one_sided(problem, rng):
     assert (np.abs(shifts[:-1]) < SHIFT).all()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+# A Gaussian in the map may still be told from the posterior.
+WARNS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.mark.parametrize(
+    "engine", [pytest.param(name, marks=WARNS if name == "laplace" else ()) for name in ENGINES]
+)
 def test_quantiles_of_a_one_sided_coordinate_agree_with_quadrature(engine, rng, seed):
     """The share of particles below each true decile: within five standard errors of 1000 draws, or,
     of 100 particles that are placed or chosen, within two of as many draws."""
