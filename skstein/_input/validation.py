@@ -95,7 +95,7 @@ def refuse_dask(values, name):
 def check_present(y):
     """Refuse outcomes that are a Dask collection, complex, or missing."""
     refuse_dask(y, "y")
-    if np.iscomplexobj(y):
+    if np.asarray(y).dtype.kind == "c":
         raise ValueError("y must hold real numbers: Complex data not supported.")
     if y is not None and missing_values(np.asarray(y).ravel()).any():
         raise ValueError("Input y contains NaN.")
