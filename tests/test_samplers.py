@@ -186,8 +186,8 @@ def test_moments_of_a_funnel(sampler, rng):
     ]
     expected = [0.0, 1.0, 0.0, np.sqrt(2 / np.pi) * np.exp(1 / 8)]
     # Where few draws are independent their error is uncertain: over thirty seeds of MALA the
-    # quotient for v^2 is -0.8 on average, with a standard deviation of 1.4.
-    check_moments(draws, functions, expected, limit=8.0)
+    # quotient for v^2 is -0.8 on average, with a standard deviation of 1.4. HMC has had -5.3.
+    check_moments(draws, functions, expected, limit=8.0 if isinstance(sampler, MALA) else 6.0)
 
 
 @some_metropolis
