@@ -351,7 +351,12 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
                 start = np.clip(self._in_units_of_rows(starts[0], share), *bounds.T)
                 if np.abs(start - starts[0]).max() > (0.0 if nothing else _FAR):
                     optima.append(self._optimum(objective, start, bounds))
-        kernel.theta, least = min(optima, key=lambda optimum: optimum[1])
+        kernel.theta, least, *steep = min(optima, key=lambda optimum: optimum[1])
+        if any(steep):
+            warn(
+                "the search for hyper-parameters stopped where the log likelihood still has a "
+                "slope: normalise y, or raise the least noise of the kernel."
+            )
         kernel._check_bounds_params()  # warns about those at one of them
         return -least
 
@@ -378,7 +383,7 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         return kernel.theta
 
     def _optimum(self, objective, start, bounds):
-        """The best theta found from ``start``, and the objective there."""
+        """The best theta found from ``start``, the objective there, and whether it is steep."""
         if callable(self.optimizer):
             return self.optimizer(objective, start, bounds=bounds)
 
@@ -388,17 +393,12 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
             return theta, value, np.abs(theta - np.clip(theta - info["grad"], *bounds.T)).max()
 
         theta, value, slope = search(start)
-        while slope > _FLAT * max(1.0, abs(value)):
+        gain = np.inf
+        while (steep := slope > _FLAT * max(1.0, abs(value))) and gain > _FLAT:
             # Another search forgets the curvature that rounding or a bend has spoilt.
-            further = search(theta)
-            if value - further[1] < _FLAT:
-                warn(
-                    "the search for hyper-parameters stopped where the log likelihood still has a "
-                    "slope: normalise y, or raise the least noise of the kernel."
-                )
-                break
-            theta, value, slope = further
-        return theta, value
+            theta, further, slope = search(theta)
+            gain, value = value - further, further
+        return theta, value, steep
 
     def _descend(self, inputs, X, y, alpha, rng, given):
         """Mirror descent from the prior over all epochs; sets the posterior."""
