@@ -158,9 +158,7 @@ class RBF(_Radial):
     def _h2(self, dim, points=None):
         if isinstance(self.bandwidth, str) and self.bandwidth == "median":
             if points is None:
-                raise ValueError(
-                    'bandwidth="median" needs the points: use what kernel.fixed(points) returns.'
-                )
+                raise ValueError('bandwidth="median" needs the points: use kernel.fixed(points).')
             m = len(points)
             points = points[:: max(1, -(-m // 1000))]
             squares = np.median(pdist(points, "sqeuclidean")) if m > 1 else 0.0

@@ -12,6 +12,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -28,6 +29,7 @@ from skstein.shards import Chunks
 from small import later, network
 
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+dask = pytest.importorskip("dask", reason="the extra `dask` is not installed")
 da = pytest.importorskip("dask.array", reason="the extra `dask` is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="the extra `dask` is not installed")
 
@@ -252,6 +254,30 @@ def test_a_score_of_no_rows_is_refused(rows):
         model.fit(X, y)
         with pytest.raises(ValueError, match="X has no rows"):
             model.score(blocks(X)[:0], blocks(y)[:0])
+        with pytest.raises(ValueError, match="no rows of positive weight"):
+            model.score(blocks(X), y, np.zeros(N))
+
+
+def test_labels_of_another_kind_are_refused_by_score(rows):
+    X, y, _ = rows
+    with pytest.raises(ValueError, match="Mix of label input types"):
+        logistic("laplace").fit(X, y).score(blocks(X), y.astype(str))
+
+
+def test_rows_unlike_the_one_that_dask_invents(rows):
+    """Whose predictions overflow, or whose group has no number; and blocks without a length."""
+    X, y, _ = rows
+    X[:, 1] += 2000.0
+    counts = np.floor(np.exp(0.1 * (X[:, 1] - 2000.0)))
+    model = BayesianPoissonRegression("laplace", random_state=0).fit(X, counts)
+    for table in (blocks(X), frame(X).to_dask_array(lengths=True)):
+        assert_allclose(model.predict(table).compute(), model.predict(X))
+    sparse = blocks(X).map_blocks(scipy.sparse.csr_array)
+    assert_allclose(model.predict(sparse).compute(), model.predict(X))
+    with dask.config.set({"dataframe.convert-string": False}):
+        table = frame(X, g=np.where(y == 1, "a", "b").astype(object))
+        model.set_params(random_effects=["g"]).fit(table.compute(), counts)
+        assert_allclose(model.predict(table).compute(), model.predict(table.compute()))
 
 
 # Peers.

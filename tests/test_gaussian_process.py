@@ -464,7 +464,7 @@ def test_several_outcomes_share_the_weights(rng):
     expected = logsumexp(log_densities, axis=0, b=reg.posterior_.weights[:, None])
     assert_allclose(reg.log_predictive(new, Y[:7]), expected, rtol=1e-8)
     assert reg.sample_predictive(new, 5).shape == reg.sample_y(new, 5).shape == (7, 2, 5)
-    with pytest.raises(ValueError, match="y has 3 columns, but the fit was on 2 outcomes"):
+    with pytest.raises(ValueError, match="y has 3 columns, and in fit it had 2"):
         reg.log_predictive(new, np.ones((7, 3)))
 
 

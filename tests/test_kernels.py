@@ -81,6 +81,8 @@ def test_drift_is_its_definition(kernel, n, rng):
     assert_allclose(kernel.drift(x, points, scores, weights), truth, atol=1e-9)
     uniform = kernel.drift(x, points, scores, np.full(6, 1 / 6))
     assert_allclose(kernel.drift(x, points, scores), uniform, atol=1e-14)
+    with pytest.raises(ValueError, match=r"shape|broadcast|dimension"):
+        kernel.drift(x, points, scores, weights[:4])
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)

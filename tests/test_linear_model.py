@@ -18,9 +18,10 @@ from skstein import (
     BayesianPoissonRegression,
     ParticlePosterior,
 )
-from skstein.inference import LaplaceDraws
+from skstein.inference import MCMC, LaplaceDraws
 from skstein.posterior import weighted_quantile
 from skstein.priors import Normal
+from skstein.samplers import HMC
 
 # The fits here only have to give particles: whether those are a good posterior is tested elsewhere.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -406,6 +407,18 @@ def test_a_constant_column_is_left_alone(value, rng):
     assert np.isfinite(est.predict(X)).all()
 
 
+def test_rounding_in_large_units_is_in_small_ones():
+    """A column of 6e23 is constant up to rounding, which is larger than 1."""
+    X, y = load_diabetes(return_X_y=True)
+    X = X[:60, :3].copy()
+    X[:, 1] = np.where(np.arange(60) % 2, 6e23, np.nextafter(6e23, np.inf))
+    est = BayesianLinearRegression("laplace", random_state=0).fit(X, y[:60])
+    expected, sd = est.coef_[::2], est.coef_std_[::2]
+    est.fit(X[:, ::2], y[:60])
+    assert_allclose(est.coef_, expected, atol=0.5 * sd.min())
+    assert_allclose(est.coef_std_, sd, rtol=0.1)
+
+
 def test_constant_outcome():
     X = np.arange(6.0).reshape(3, 2) ** 2
     reg = BayesianLinearRegression(ENGINE, random_state=0).fit(X, [4.0, 4.0, 4.0])
@@ -514,6 +527,7 @@ def test_diagrams_link_to_no_page_of_others():
         ({"inference": "nuts"}, ValueError, "'inference' parameter.*'nuts'"),
         ({"inference": LaplaceDraws}, TypeError, "inference is the class LaplaceDraws"),
         ({"inference": 3}, ValueError, "'inference' parameter"),
+        ({"inference": MCMC(sampler=HMC)}, TypeError, "sampler is the class HMC; pass an instance"),
         ({"inference": LaplaceDraws(n_particles=0)}, ValueError, "'n_particles' parameter"),
         ({"prior": "cauchy"}, ValueError, "'prior' parameter.*'cauchy'"),
         ({"prior": Normal}, TypeError, "prior is the class Normal"),

@@ -114,6 +114,23 @@ def test_quantiles_of_many_far_and_rare_particles(family):
     assert_allclose(outcome.cdf(eta, weights, np.array([found, found])), 0.999, atol=1e-4)
 
 
+@pytest.mark.parametrize("log_alpha", [None, -40.0, -30.0, 1.0])
+@pytest.mark.parametrize("log_mean", [21.0, 25.0, 34.0, 70.0])
+def test_quantiles_where_floats_hold_few_counts(log_mean, log_alpha):
+    """SciPy finds none of Poisson's beyond 1e11, and looks without end for the others."""
+    outcome = Poisson() if log_alpha is None else NegativeBinomial()
+    eta = [np.full((1, 1), log_mean), *([] if log_alpha is None else [np.full(1, log_alpha)])]
+    q, one = np.array([1e-3, 0.3, 0.95]), np.ones(1)
+    (found,) = outcome.quantiles(eta, one, q)
+    (each,) = np.array([outcome.quantiles_by_particle(eta, level) for level in q]).T[0]
+    assert_allclose(each, found, rtol=1e-10, atol=2.0 * outcome.noise(eta)[0, 0] ** 0.25)
+    if log_mean < 40.0:
+        at = [outcome.cdf(eta, one, y[None])[0] for y in found]
+        assert_allclose(at, q, atol=2e-5)
+        score = outcome.crps(eta, one, found[1:2])[0]
+        assert 0.1 < score / outcome.noise(eta)[0, 0] ** 0.5 < 0.4
+
+
 @every_outcome
 def test_densities_stay_finite_and_exact_far_away(family):
     outcome, _ = OUTCOMES[family]

@@ -459,6 +459,9 @@ def test_what_is_refused(rng):
     X, y = rng.normal(size=(9, 2)), rng.normal(size=9)
     with pytest.raises(ValueError, match="no precisions in closed form"):
         MLPTarget(X, y, prior=Laplace())
+    for n, weights in ((18, None), (9, np.ones(10))):
+        with pytest.raises(ValueError, match=r"must have 9 rows, got 1[08]"):
+            MLPTarget(X, np.zeros(n), sample_weight=weights)
     with pytest.raises(ValueError, match="layer without units"):
         MLPTarget(X, y, hidden_layer_sizes=(5, 0))
 

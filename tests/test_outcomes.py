@@ -14,6 +14,7 @@ from skstein.outcomes import (
     Heteroscedastic,
     Normal,
     NumericOutcome,
+    Poisson,
     Probit,
     StudentT,
 )
@@ -249,6 +250,14 @@ def test_quantiles_of_one_count_are_its_own(mean):
         discrete=True,
     )
     assert_array_equal(found[0], [0.0, *stats.poisson(mean).ppf(q[1:])])
+
+
+@pytest.mark.parametrize("q", [0.9999999999999999, 1.0 - 1e-14])
+@pytest.mark.parametrize("m", [150, 2049])
+def test_quantiles_at_levels_that_a_sum_of_weights_may_not_reach(m, q):
+    outcome, weights = Poisson(), np.full(m, 1.0 / m)
+    (found,) = outcome.quantiles([np.zeros((1, m))], weights, np.array([q]))[0]
+    assert 14.0 <= found < 20.0
 
 
 def test_quantiles_of_counts_with_gaps_between_them_are_found():

@@ -208,7 +208,8 @@ def test_sparse_chunks_and_a_column_of_offsets(rows, rng):
     y = rng.poisson(np.exp(0.3 * signal))
     model = BayesianPoissonRegression("laplace", offset=2, random_state=0)
     expected = model.fit(X, y, weights).coef_
-    sparse = Chunks([scipy.sparse.csr_array(part) for part in np.split(X, CUTS)])
+    first, *others = np.split(X, CUTS)
+    sparse = Chunks([scipy.sparse.coo_array(first), *map(scipy.sparse.csr_array, others)])
     assert_allclose(model.fit(sparse, pieces(y), pieces(weights)).coef_, expected, rtol=1e-6)
 
 
@@ -272,6 +273,8 @@ def test_what_is_wrong_with_a_block_is_said(rows):
     with pytest.raises(TypeError, match="predict each piece by itself"):
         model.predict(pieces(X))
     refused(pieces(X), pieces(np.zeros(N)), "only one class")
+    gaps = np.where(signal > 1.0, None, y.astype(str).astype(object))
+    refused(pieces(X), pieces(gaps), r"y contains NaN \(block 0\)")
     for text in (y[200:].astype(str), y[200:].astype(str).astype(object)):
         mixed = Chunks([y[:200], text])
         refused(Chunks([X[:200], X[200:]]), mixed, "y is text in block 1 and numbers in block 0")

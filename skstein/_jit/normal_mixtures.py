@@ -38,7 +38,7 @@ def quantile(means, stds, weights, q):
     array([[-2.2845,  2.2845]])
     """
     q = np.asarray(q, dtype=np.float64)
-    components = _components(means, stds)
+    components = _components(means, np.maximum(stds, np.finfo(np.float64).tiny))
     tail = np.minimum(q, 1.0 - q)
     z_tail = [NormalDist().inv_cdf(t) if t > 0.0 else -np.inf for t in tail]
     sign = np.where(q > 0.5, -1.0, 1.0)

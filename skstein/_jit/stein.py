@@ -40,6 +40,7 @@ def rbf_linear_drift(points, scores, weights, h2, factor, outside=None):
     array([[2., 2.]])
     """
     squares, products = 2 * [np.zeros((1, len(points)))] if outside is None else outside[:2]
+    scores, weights = np.broadcast_to(scores, points.shape), np.broadcast_to(weights, len(points))
     arrays = tuple(map(frozen, (points, scores, weights, squares, products)))
     h2, factor = float(h2), float(factor)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import (
     Bunch,
     assert_all_finite,
@@ -425,9 +426,7 @@ class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
             else:
                 y = check_array(y, dtype=np.float64, input_name="y")
         if y.ndim == 2 and y.shape[1] != self._n_outputs:
-            raise ValueError(
-                f"y has {y.shape[1]} columns, but the fit was on {self._n_outputs} outcomes."
-            )
+            raise ValueError(f"y has {y.shape[1]} columns, and in fit it had {self._n_outputs}.")
         assert_all_finite(y, input_name="y")
         self._outcome.check(y)
         return y
@@ -475,20 +474,20 @@ def _sums_over(X, y, sample_weight, function):
         return np.array(function(X, y, check_sample_weight(sample_weight, y)))
     sums = sum(shards.bind(X, y=y, sample_weight=sample_weight).map(_of_columns, function))
     if np.ndim(sums) == 0:
-        raise ValueError("X has no rows: a score needs at least one.")
+        raise ValueError("X has no rows of positive weight: a score needs at least one.")
     return sums
 
 
 def _of_columns(block, function):
-    X, y = block["X"], np.asarray(block["y"])
-    if not len(y):
+    X, y, weights = block["X"], np.asarray(block["y"]), block.get("sample_weight")
+    if not len(y) or not (weights := check_sample_weight(weights, y, True)).any():
         return 0.0
-    return np.array(function(X, y, check_sample_weight(block.get("sample_weight"), y, True)))
+    return np.array(function(X, y, weights))
 
 
 def _accuracy(estimator, X, y, weights):
-    check_consistent_length(X, y)
-    return weights @ (estimator.predict(X) == column_or_1d(y)), weights.sum()
+    right = accuracy_score(y, estimator.predict(X), normalize=False, sample_weight=weights)
+    return right, weights.sum()
 
 
 def _squares(y, mean):

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from sklearn import config_context
 from sklearn.utils import Bunch
 
-from .._input.validation import check_fractions
+from .._input.validation import check_fractions, refuse_dask
 from .._statistics.crps import crps_of_points
 from .._statistics.quantiles import weighted_quantile
 from .._tools.row_blocks import row_blocks
@@ -55,6 +55,7 @@ _MOST_OF_ONE, _FAR_ABOVE = np.array([[0.25], [0.5]]), 20.0
 
 def transformed(prediction, transformer):
     """The predictive of ``transformer.inverse_transform`` of the outcome."""
+    refuse_dask(prediction.X, "X")
     if isinstance(prediction, TransformedOutcome):
         return TransformedOutcome(prediction.direct, (*prediction.transformers, transformer))
     if not prediction.outcome.location_scale:

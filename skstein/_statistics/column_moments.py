@@ -40,7 +40,8 @@ def location_and_scale_of(parts):
         variance = variance + share * (within - variance + (1.0 - share) * apart**2)
         total += weight
     scale = np.sqrt(variance)
-    return mean, np.where(scale > 16.0 * np.finfo(float).eps * np.abs(mean), scale, 1.0)
+    rounding = scale <= 16.0 * np.finfo(float).eps * np.abs(mean)
+    return mean, np.where(rounding, np.maximum(scale, 1.0), scale)
 
 
 def _weighted_sum(X, sample_weight, function):

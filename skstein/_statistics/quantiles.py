@@ -191,6 +191,7 @@ def mixture_quantiles(cdf, ppf, weights, q, *, discrete, pdf=None):
             # SciPy's 0-quantile of counts lies just below the least.
             result.append(ends.min(axis=1) + discrete if level == 0.0 else ends.max(axis=1))
             continue
+        level = min(level, 1.0 - 4e-16 * len(weights))  # which sums of weights reach
         ends = ppf(level, few)
         low, high = ends.min(axis=1) - discrete, ends.max(axis=1)
         search = _whole_crossing if discrete else _crossing

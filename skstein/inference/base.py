@@ -138,9 +138,7 @@ class Engine(BaseEstimator):
         if self.batch_size is None:
             return
         if self.surrogate is not None:
-            raise ValueError(
-                "batch_size and surrogate are two ways to do with few rows: use one of them."
-            )
+            raise ValueError("batch_size and surrogate are two ways to do with few rows: use one.")
         if target.n_rows is None:
             raise ValueError("batch_size was given, but the target has no data rows.")
         if self.subsampling is None:

@@ -123,7 +123,7 @@ class LazyFWSS(ParticleEngine):
         phi = 0.5 * measure.gaps(store, scores).max()
         least, n_calls, iteration = self.tol * phi, 0, 0
         rounds = Rounds(self.n_rounds(target), measure.posterior, callback)
-        while phi >= least and not used.all():
+        while phi >= least > 0.0 and not used.all():
             iteration += 1
             gaps = np.where(used, -np.inf, measure.gaps(store, scores))
             best = np.argmax(gaps)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._input.validation import HasMethods, Interval, StrOptions
+from .._tools.named_parameters import refuse_class
 from ..diagnostics import ENOUGH_DRAWS, rank_diagnostics
 from ..posterior import ParticlePosterior
 from ..samplers import SAMPLERS
@@ -139,6 +140,7 @@ class MCMC(SubsamplingEngine):
         return "control-variate" if declared(self._sampler(), "noisy_scores") else None
 
     def _sampler(self):
+        refuse_class(self.sampler, "sampler")
         return SAMPLERS[self.sampler]() if isinstance(self.sampler, str) else self.sampler
 
     @property

@@ -21,6 +21,7 @@ from .._input.validation import (
     about,
     check_features,
     check_magnitude,
+    check_present,
     check_sample_weight,
     drop_weightless,
 )
@@ -156,6 +157,7 @@ class _Reader:
         check_magnitude(X, "X")
         if y.dtype.kind == "f":
             _require_finite(y, "y")
+        check_present(y)
         if self.outcome is not None:
             check_magnitude(y, "y")
             self.outcome.check(y)

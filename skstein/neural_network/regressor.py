@@ -229,10 +229,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     def _resolve_noise(self, noise):
         if isinstance(noise, str) and noise == "auto":
-            raise ValueError(
-                'noise="auto" has no parameters of its own: name a noise, such as '
-                'noise="heteroscedastic".'
-            )
+            raise ValueError('noise="auto" has no parameters: name one, as "heteroscedastic".')
         return resolve_noise(noise)
 
     @property
@@ -375,9 +372,7 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         X, y = self._validated(X, y, further, multi_output=True)
         y = check_outcomes(dense(y)).reshape(X.shape[0], -1)
         if further and y.shape[1] != self._n_outputs:
-            raise ValueError(
-                f"y has {y.shape[1]} columns, but the fit was on {self._n_outputs} outcomes."
-            )
+            raise ValueError(f"y has {y.shape[1]} columns, and in fit it had {self._n_outputs}.")
         return self._prepared(*drop_weightless(X, y, check_sample_weight(sample_weight, X)))
 
     def _noise_to_fit(self, n_rows=0.0, further=False):

@@ -8,12 +8,15 @@ out of range is refused.
 import math
 
 import numpy as np
-from scipy.special import gammaln, logsumexp, psi, zeta
+from scipy.special import gammaincinv, gammaln, logsumexp, psi, zeta
 
 from .numeric_outcome import NumericOutcome
 
 CAP = 230.0  # of exponents: 1e100, whose products with large values are finite
 _TABLE, _TAIL = 500, 1e-8  # counts that are summed one by one, and what is left out at either end
+# Of a mean beyond, quantiles are those of a gamma variable, from which no count can be told: the
+# search of SciPy fails there, or has no end.
+_FAR = 1e10
 _MOST = 2.0**53  # beyond it floats skip whole numbers
 
 # Of the series of `binet` in odd powers of 1 / x: B_2j / (2j (2j - 1)), exact to rounding from on.
@@ -99,6 +102,14 @@ class Count(LogLink):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(y > 0.0, y * np.log(y / mean), 0.0)
         return 2.0 * (ratio - y + mean)
+
+    def quantiles_by_particle(self, eta, level):
+        mean = self.expected(eta)
+        far = ~(mean <= _FAR)
+        near = super().quantiles_by_particle((np.where(far, 0.0, eta[0]), *eta[1:]), level)
+        shape = mean / self.noise(eta) * mean
+        rate = np.floor(gammaincinv(shape, level) / shape * mean) - (level == 0.0)
+        return np.where(far, rate, near)
 
     def pmf(self, eta, weights, counts):
         """Probability of each of ``counts`` (k,), shape (n, k)."""

@@ -17,7 +17,8 @@ def is_collection(values):
 def header(rows):
     """No rows of a collection, with its columns, their names and its type."""
     if isinstance(rows, Chunks):
-        return rows.read(0)[:0]
+        first = rows.read(0)
+        return (first.tocsr() if hasattr(first, "tocsr") else first)[:0]
     meta = getattr(rows, "_meta", None)
     return meta if hasattr(meta, "dtypes") else np.empty((0, *rows.shape[1:]), dtype=rows.dtype)
 
@@ -145,8 +146,13 @@ def by_block(function, X, y=None):
         raise TypeError("predictions of Chunks go piece by piece: predict each piece by itself.")
     meta = getattr(X, "_meta_nonempty", None)
     rows = np.zeros((1, X.shape[1]), dtype=X.dtype) if meta is None else meta[:1]
+    none = () if y is None else (None,)
     with warnings.catch_warnings(action="ignore"):  # of a row that is nobody's
-        one = function(rows) if y is None else function(rows, None)  # whose type a block's has
+        try:
+            one = function(rows, *none)  # whose type a block's has
+        except (ValueError, FloatingPointError):  # such a row may be far away, or of no known group
+            first = X.head(1, npartitions=-1) if meta is not None else X.blocks[0].compute()[:1]
+            one = function(first, *none)
     if isinstance(one, tuple):
         return tuple(_lazy(partial(_part, function, i), X, y, of) for i, of in enumerate(one))
     return _lazy(function, X, y, one)
@@ -177,7 +183,7 @@ def _lazy(function, X, y, one):
 
 def _values(function, one, rows):
     """Of no rows there is nothing to predict."""
-    return function(*rows.values()) if len(rows["X"]) else one[:0]
+    return function(*rows.values()) if rows["X"].shape[0] else one[:0]
 
 
 def _indexed(function, kind, one, frame):

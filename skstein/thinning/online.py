@@ -291,9 +291,7 @@ class OnlineKSDThinner(BaseEstimator):
         check_count(self.candidates, "candidates")
         first = not hasattr(self, "_dictionary")
         if not first and samples.shape[2] != self._dim:
-            raise ValueError(
-                f"samples have {samples.shape[2]} coordinates, those of earlier calls {self._dim}."
-            )
+            raise ValueError(f"samples have {samples.shape[2]} coordinates, before {self._dim}.")
         with np.errstate(over="ignore", invalid="ignore"):
             # Squares, so that a number too large for the kernel counts as infinite.
             finite = np.isfinite(sum(np.einsum("ctk,ctk->ct", a, a) for a in (samples, scores)))

@@ -237,6 +237,7 @@ ROWS = {
     # Predictions know outcomes through their estimator, and nothing of fits.
     "skstein._predictions.methods": (
         "sklearn.base",
+        "sklearn.metrics",
         "sklearn.utils",
         "skstein._input.class_labels",
         "skstein._tools.row_blocks",

@@ -1,5 +1,7 @@
 """SVGD and Frank-Wolfe Stein Sampling: their fixed points on Gaussians, and their fields."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -185,6 +187,18 @@ def test_two_stein_particles_repel_each_other(seed):
     for engine in (SVGD(2, max_iter=300), FWSS(2, max_iter_oracle=200)):
         posterior = infer(target, engine, init=start, random_state=seed)
         assert np.ptp(posterior.particles) > 0.8
+
+
+@pytest.mark.parametrize("place", [0.0, 1.0])
+@pytest.mark.parametrize("engine", [LazyFWSS(), FWSS(weights="line-search")])
+def test_starts_that_coincide_end(engine, place):
+    """Right, or with a warning: where all lie at the mode, the first field is 0."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        start = np.full((150, 2), place)
+        posterior = infer(standard_normal(2), engine, init=start, random_state=0)
+    right = np.abs(posterior.mean()).max() < 0.1 and np.abs(posterior.std() - 1.0).max() < 0.1
+    assert right or "likely to be wrong" in str(caught[0].message)
 
 
 def test_a_line_search_takes_the_best_step(rng):

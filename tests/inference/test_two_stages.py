@@ -143,6 +143,8 @@ def test_what_a_network_does_not_offer_is_named_before_any_work(Estimator, monke
         small(Estimator, Moon(), subspace="curve").fit(X, y)
     with pytest.raises(ValueError, match="cannot work on minibatches"):
         small(Estimator, chains("hmc", batch_size=10)).fit(X, y)
+    with pytest.raises(ValueError, match="surrogate needs hessian and take"):
+        small(Estimator, SVGD(surrogate=10)).fit(X, y)
 
 
 def test_a_score_that_is_singular_says_where():

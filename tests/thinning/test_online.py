@@ -655,7 +655,7 @@ def test_bad_input_is_named(rng):
         OnlineKSDThinner().fit(x[0], s[0])
     with pytest.raises(ValueError, match="scores must be shaped"):
         OnlineKSDThinner().fit(x, s[:5])
-    with pytest.raises(ValueError, match="those of earlier calls 3"):
+    with pytest.raises(ValueError, match="coordinates, before 3"):
         OnlineKSDThinner().partial_fit(x, s).partial_fit(x[:, :2], s[:, :2])
     with pytest.raises(ValueError, match="more than 3 samples"):
         OnlineKSDThinner().fit(x[:3], s[:3])

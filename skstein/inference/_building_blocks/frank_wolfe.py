@@ -266,7 +266,8 @@ class SteinMeasure:
         step = 1.0
         if weights.any():
             # Eq. 10, with the distance from the measure to the new particle below the line.
-            step = np.clip((squared - cross) / (squared - 2.0 * cross + row[-1]), 0.0, 1.0)
+            distance = squared - 2.0 * cross + row[-1]
+            step = np.clip((squared - cross) / distance, 0.0, 1.0) if distance > 0.0 else 0.0
         self._weights = (1.0 - step) * weights
         self._weights[-1] += step
 

@@ -30,6 +30,7 @@ from ...targets import Affine, supports
 from ...targets.networks.scaled_network import ScaledNetwork
 from ...targets.subspace import Subspace
 from .._run.infer import RunStage, approximate
+from .._run.run_on_surrogate import surrogate_of
 from .._run.stein_identities import stein_residuals
 from ..base import N_NETWORKS, Engine, as_engine
 from .curve import curve_middle, curve_plane
@@ -161,6 +162,7 @@ class Trained(Engine):
                 'subspace="curve", where it has a few, or another engine.'
             )
         elif self.then is not None:
+            surrogate_of(target, engine)  # refuses one
             engine.check(_scaled(target) if _works_in_scaled_weights(engine, target) else target)
 
     def n_rounds(self, target):

@@ -144,6 +144,9 @@ class MLPTarget(Target):
         normal = likelihood == "normal"
         noise = self.outcome.extra_prior if normal else InverseGamma()
         self.noise_shape, self.noise_scale = float(noise.shape), float(noise.scale)
+        for name, value in {"y": y, "sample_weight": sample_weight}.items():
+            if value is not None and len(value) != len(X):
+                raise ValueError(f"{name} must have {len(X)} rows, got {len(value)}.")
         X = _jit.mlp.aligned(X, self.dtype)
         codes = np.asarray(y, dtype=np.intp if self.outcome.has_classes else None)
         if self.outcome.has_classes and self.outcome.n_predictors > 1:
