@@ -615,7 +615,7 @@ def test_a_second_start_leaves_alone_what_rows_do_not_tell(rng):
     constants = {name for name in names if name.endswith("constant_value")}
     assert moved == {*constants, "k1__k2__k2__length_scale"}
     assert_allclose([second[name] for name in constants], np.mean(noise**2))
-    assert_allclose(third["k1__k2__k2__length_scale"], 0.5 * second["k1__k2__k2__length_scale"])
+    assert_allclose(third["k1__k2__k2__length_scale"], 0.25 * second["k1__k2__k2__length_scale"])
     assert all(third[name] == second[name] for name in set(names) - {"k1__k2__k2__length_scale"})
     SparseGPRegressor(DotProduct() + WhiteKernel(), optimizer=optimizer).fit(X, noise)
     assert len(starts) == 4

@@ -65,7 +65,7 @@ from .inducing_mixture import InducingMixture, normal_draws
 
 _MOST_WEIGHT = 0.9  # of one particle, beyond which it stands alone
 _GAIN = 3.0  # in log likelihood over noise, with less of which a kernel has found nothing
-_SHARES = 1.0, 0.5  # of the spread of X, with which length scales start again
+_SHARES = 2.0, 0.5  # of the spread of X, with which length scales start again
 _FAR = np.log(100.0)  # if they, or constants, are that far off, or have found nothing
 _TINY = np.finfo(np.float64).tiny
 _FLAT = 1e-3  # gain in log likelihood, and slope relative to it, too small to search on
@@ -117,7 +117,8 @@ class SparseGPRegressor(BayesianRegressorMixin, MultiOutputMixin, BayesianEstima
         returns a gradient too if asked for it.
     n_restarts_optimizer : int, default=0
         Further runs of the optimiser, from log-uniform draws within the bounds. If none explains
-        more than noise alone would, one more begins with length scales as large as the spread of X.
+        more than noise alone would, two more begin with length scales of twice and of half the
+        spread of X.
     n_optimizer_samples : int, default=1000
         Training rows, drawn at random, on which hyper-parameters are chosen; all of them if there
         are fewer.

@@ -221,7 +221,7 @@ def test_the_error_told_is_that_of_quantiles(rng):
         moved = match_moments(flat, *zero_variance_moments(flat, -flat))
         errors.append(np.quantile(moved, 0.05, axis=0) - norm.ppf(0.05))
         assert mean.max() < 1e-10
-    assert 0.95 < np.mean(told) / np.std(errors) < 1.4
+    assert 0.9 < np.mean(told) / np.std(errors) < 1.5
 
 
 def test_errors_of_chains_that_ran_off_are_those_of_their_draws(rng, capfd):

@@ -35,7 +35,7 @@ def test_pmfvb_finds_the_mean_field_of_a_linear_model(rng):
     particles = engine.run(target, rng).particles
     std = np.sqrt(np.diag(covariance))
     assert np.abs((particles[:, :4].mean(axis=0) - mean) / std).max() < 0.25
-    assert_allclose(particles[:, :4].std(axis=0) / std, 1.0, atol=0.12)
+    assert_allclose(particles[:, :4].std(axis=0) / std, 1.0, atol=0.15)
     assert_allclose(np.mean(np.exp(-particles[:, 4])), precision, rtol=0.1)
 
 

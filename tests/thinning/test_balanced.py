@@ -119,6 +119,7 @@ def test_one_draw_of_every_block_of_the_stream(rng):
 
 def test_bad_input_is_named(rng):
     x = rng.normal(size=(20, 2))
+    x[3, 0] = 2.0
     for draws, n_points, message in (
         (x, 0, "n_points must be a positive integer"),
         (x, 21, "n_points must be at most the number of samples, 20"),

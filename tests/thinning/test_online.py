@@ -364,9 +364,12 @@ def test_memory_does_not_grow_with_the_stream(rng):
     assert peak < 20 * 8 * size * dim
 
 
-@pytest.mark.parametrize("n_modes, least, most", [(4, 14, 26), (10, 32, 52)])
+@pytest.mark.parametrize("n_modes, least, most", [(4, 12, 34), (10, 28, 60)])
 def test_a_floor_lets_the_dictionary_grow_with_the_number_of_modes(n_modes, least, most, rng):
-    """The paper's experiment: modes a step apart, a floor of 10; it reports 24 and 40 points."""
+    """The paper's experiment: modes a step apart, a floor of 10; it reports 24 and 40 points.
+
+    Of 47 streams each, they are 16 to 29 and 34 to 48.
+    """
     centres = np.column_stack([np.arange(n_modes)] * 2)
     x = centres[rng.integers(n_modes, size=15_000)] + np.sqrt(0.5) * rng.normal(size=(15_000, 2))
     shares = softmax(-np.sum((x[:, None] - centres) ** 2, axis=2), axis=1)
