@@ -7,8 +7,11 @@ from operator import ne
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import (
+    check_classifier_data_not_an_array,
     check_estimator_sparse_array,
     check_estimator_sparse_matrix,
+    check_estimators_dtypes,
+    check_regressor_data_not_an_array,
     parametrize_with_checks,
 )
 
@@ -75,22 +78,29 @@ def crossed(*values):
     ]
 
 
+OF_READING = {
+    check_classifier_data_not_an_array,
+    check_estimator_sparse_array,
+    check_estimators_dtypes,
+    check_regressor_data_not_an_array,
+}
+
+
 def with_checks(estimators, **params):
     """`parametrize_with_checks` that prints an estimator once, not for each of its checks.
 
     Sparse matrices are for `make test-all`: they are converted where sparse arrays are. So are
-    sparse arrays for all but the first of a class: these checks take longest of all.
+    other checks of how rows are read for all but the first of a class: these take longest of all.
     """
     mark = parametrize_with_checks(estimators, **params)
     names, cases = mark.args
-    seen: set[type] = set()
+    first: dict[type, object] = {}
     for i, case in enumerate(cases):
-        kind, check = type(case[0]), getattr(case[-1], "func", None)
-        again = check is check_estimator_sparse_array and kind in seen
-        if again or check is check_estimator_sparse_matrix:
+        check = getattr(case[-1], "func", None)
+        again = first.setdefault(type(case[0]), case[0]) is not case[0]
+        of_reading = check in OF_READING or "readonly_memmap" in getattr(case[-1], "keywords", {})
+        if (again and of_reading) or check is check_estimator_sparse_matrix:
             cases[i] = later(*case)
-        if check is check_estimator_sparse_array:
-            seen.add(kind)
     return pytest.mark.parametrize(names, cases, ids=cache(mark.kwargs["ids"]))
 
 

@@ -260,6 +260,21 @@ def test_quantiles_at_levels_that_a_sum_of_weights_may_not_reach(m, q):
     assert 14.0 <= found < 20.0
 
 
+@pytest.mark.parametrize("discrete", [True, False])
+def test_a_level_that_no_outcome_reaches_is_not_looked_for_without_end(discrete):
+    """As where some particles overflow: it is not finite, which predictions refuse."""
+    four = np.full((1, 4), 5.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = mixture_quantiles(
+            lambda y, some: 0.9 * (four[:, some] <= y[:, None]),
+            lambda level, some: four[:, some],
+            np.full(4, 0.25),
+            np.array([0.95]),
+            discrete=discrete,
+        )
+    assert not np.isfinite(found).any()
+
+
 def test_quantiles_of_counts_with_gaps_between_them_are_found():
     """Above 2**53 floats are further apart than whole numbers."""
     count, q = stats.norm(1e20, 1e10), np.array([0.1, 0.5])

@@ -231,7 +231,7 @@ def _bracket(cdf, level, low, high):
         high, above = np.where(far, low, high), np.where(far, below, above)
         low, step = np.where(far, low - step, low), 2.0 * step
         below = cdf(low)
-    while (far := above < level).any():
+    while (far := (above < level) & (high < np.inf)).any():
         low, below = np.where(far, high, low), np.where(far, above, below)
         high, step = np.where(far, high + step, high), 2.0 * step
         above = cdf(high)
