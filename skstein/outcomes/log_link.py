@@ -105,7 +105,8 @@ class Count(LogLink):
 
     def quantiles_by_particle(self, eta, level):
         mean = self.expected(eta)
-        far = ~(mean <= _FAR)
+        if not (far := ~(mean <= _FAR)).any():
+            return super().quantiles_by_particle(eta, level)
         near = super().quantiles_by_particle((np.where(far, 0.0, eta[0]), *eta[1:]), level)
         shape = mean / self.noise(eta) * mean
         rate = np.floor(gammaincinv(shape, level) / shape * mean) - (level == 0.0)
