@@ -176,8 +176,9 @@ class BayesianLinearModel(BayesianEstimator):
     def _learn_outcomes(self, present, totals, classes):
         """Set what depends on the outcomes, such as classes and their order.
 
-        ``present`` and ``totals`` are a survey of all rows. Returns what turns outcomes and weights
-        into those of a target, and what is poor about the outcomes of a stream's first rows.
+        ``present`` and ``totals`` are a survey of all rows. Returns what turns outcomes, weights
+        and offsets into outcomes and weights of a target, and what is poor about the outcomes of a
+        stream's first rows.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define _learn_outcomes().")
 
@@ -215,9 +216,7 @@ class BayesianLinearModel(BayesianEstimator):
             table = self._effects.keep_seen(X)
             X = table.features
         encode, problem = self._learn_outcomes(*self._survey(y, weights), classes)  # type: ignore[call-arg]
-        y, weights = encode(y, weights)
-        if self._outcome.location_scale:
-            y = y - offset
+        y, weights = encode(y, weights, offset)
         self._check_offset(offset.any())
         moments = partial(location_and_scale, X, weights)
         scaling = self._find_scaling(further, moments, y, weights, offset)

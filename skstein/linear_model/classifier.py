@@ -24,14 +24,10 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
     _instead = {"C": "prior=Normal(scale=sqrt(C)), the prior of variance C"}
+    _classes_known = None  # of a stream, if a parameter names them before the first rows
 
     _: KW_ONLY
     class_weight: Any = None
-
-    @property
-    def _classes_known(self):
-        """The classes of a stream, if a parameter names them before the first rows."""
-        return None
 
     @available_if(takes_more_rows)
     @validated
@@ -124,7 +120,7 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
         return {**super()._target_options(scaling, sample_weight), "class_names": self.classes_}
 
 
-def _encoded(classes, class_weight, y, sample_weight):
+def _encoded(classes, class_weight, y, sample_weight, offset):
     codes = np.searchsorted(classes, y)
     if np.any(class_weight != 1.0):
         sample_weight = sample_weight * class_weight[codes]

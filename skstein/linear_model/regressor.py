@@ -1,5 +1,7 @@
 """Linear models of a numeric outcome of any family."""
 
+from functools import partial
+
 import numpy as np
 
 from .._input.validation import available_if, check_outcomes, validated
@@ -112,12 +114,13 @@ class GeneralizedLinearRegressor(LinearPredictions, BayesianRegressorMixin, Baye
         return ends, np.zeros(len(ends))
 
     def _learn_outcomes(self, present, totals, classes):
-        return _as_it_is, "one outcome alone" if len(np.unique(present)) == 1 else ""
+        encode = partial(_without_offset, self._outcome.location_scale)
+        return encode, "one outcome alone" if len(np.unique(present)) == 1 else ""
 
     def _summaries(self, posterior):
         summaries = super()._summaries(posterior).items()
         return {name: value[0] if value[0].ndim else float(value[0]) for name, value in summaries}
 
 
-def _as_it_is(y, sample_weight):
-    return y, sample_weight
+def _without_offset(location_scale, y, sample_weight, offset):
+    return y - offset if location_scale else y, sample_weight

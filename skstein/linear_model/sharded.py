@@ -195,9 +195,7 @@ def _summed_up(block, read, encode, outcome, heaviest):
     exponentials of the offsets.
     """
     X, y, weights, offset = read(block)
-    y, weights = encode(y, weights / heaviest)
-    if outcome.location_scale:
-        y = y - offset
+    y, weights = encode(y, weights / heaviest, offset)
     total = weights.sum()
     at = logsumexp(offset, b=weights / total)
     if outcome.has_classes:
@@ -214,9 +212,7 @@ def _summed_up(block, read, encode, outcome, heaviest):
 def _regression_of(block, read, encode, like, scaling):
     """The rows of a block as a regression like another one."""
     X, y, weights, offset = read(block)
-    y, weights = encode(y, weights)
-    if like.outcome.location_scale:
-        y = y - offset
+    y, weights = encode(y, weights, offset)
     y, offset = scaling.of_outcomes(like.outcome, y, offset)
     design = make_design(X, scaling.fit_intercept, scaling.center, scaling.scale, copied_up_to=0)
     return like.with_rows(design, y, weights, offset)
