@@ -57,10 +57,8 @@ class Wrapper(InnerTarget):
 
     def __init__(self, target):
         self.target, self.dim, self.n_rows = target, target.dim, target.n_rows
-        self.validation = getattr(target, "validation", None)
-        self.judged_by_chains = getattr(target, "judged_by_chains", False)
-        self.sufficient = getattr(target, "sufficient", False)
-        self.scores_no_rows = getattr(target, "scores_no_rows", False)
+        for name in ("validation", "judged_by_chains", "sufficient", "scores_no_rows"):
+            setattr(self, name, getattr(target, name, getattr(Target, name)))
         for part in _RESTS:
             if not supports(target, part):
                 setattr(self, part, None)

@@ -123,8 +123,7 @@ class MixedTarget(SummedTarget):
         """Take sums of squares about these coefficients."""
         rows = self._rows
         rows._center = coef
-        _, rss, moment = rows._sums(coef[None], None)
-        rows._rss, rows._moment = rss[0], moment[0]
+        _, (rows._rss,), (rows._moment,) = rows._sums(coef[None])
 
     def places(self, grouping):
         """Where a grouping's log standard deviations (q,) and effects (groups, q) are in theta."""
@@ -294,10 +293,9 @@ class MixedTarget(SummedTarget):
         for block, curvature in rows._curvatures(inner, 8 * (k * k + c)):
             curvature = curvature / precision
             common = self.regression.design.predictor(units, block)
-            sums = scipy.sparse.csr_array(
-                (np.ones(common.shape[1]), last.codes[block], np.arange(common.shape[1] + 1)),
-                shape=(common.shape[1], last.n_groups),
-            ).T
+            n = common.shape[1]
+            ones = np.ones(n), last.codes[block], np.arange(n + 1)
+            sums = scipy.sparse.csr_array(ones, shape=(n, last.n_groups)).T
             for i, j in np.argwhere(curvature[:k, :k].any(axis=2)):
                 for found, grouping in zip(information, self.groupings, strict=True):
                     codes, values = grouping.codes[block], grouping.values[block]
