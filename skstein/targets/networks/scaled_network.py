@@ -22,7 +22,7 @@ class ScaledNetwork(InnerTarget):
     batch_size : int or None
         Rows of a plain minibatch; all rows for None.
     trained : ndarray of shape (m, n_weights + n_noise), default=None
-        Networks near which `sample_start` draws others; untrained ones by default.
+        Networks near which `sample_start` draws others; it needs them.
     """
 
     def __init__(self, target, scale, log_noise, batch_size=None, trained=None):
@@ -53,7 +53,5 @@ class ScaledNetwork(InnerTarget):
 
     def sample_start(self, rng, m):
         """Networks apart from the trained ones and from each other, shape (m, dim)."""
-        if self.trained is None:
-            return self.inverse(self.target.sample_initial(rng, m))
         near = np.resize(self.inverse(self.trained), (m, self.dim))
         return near + _APART * rng.standard_normal(near.shape)
