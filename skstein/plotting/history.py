@@ -117,10 +117,8 @@ class HistoryDisplay:
         ValueError
             If there is nothing to draw, or a quantity or a coordinate is unknown.
         """
-        inner, _ = inside(estimator)
-        posterior = posterior_of(estimator)
-        engine = getattr(inner, "inference_", None)
-        return cls._of(posterior, engine, quantities, names).plot(ax=ax, **kwargs)
+        engine = getattr(inside(estimator)[0], "inference_", None)
+        return cls._of(posterior_of(estimator), engine, quantities, names).plot(ax=ax, **kwargs)
 
     @classmethod
     def _of(cls, posterior, engine, quantities, names):
@@ -169,16 +167,10 @@ class HistoryDisplay:
             panel.margins(y=0.15)
             if key in limits:
                 panel.axhline(limits[key], color=GREY, ls="--", lw=1.0)
-                panel.annotate(
-                    f"limit {limits[key]:g}",
-                    (0.01, limits[key]),
-                    xycoords=panel.get_yaxis_transform(),
-                    xytext=(0, -3),
-                    textcoords="offset points",
-                    va="top",
-                    color=GREY,
-                    fontsize="small",
-                )
+                units = {"xycoords": panel.get_yaxis_transform(), "textcoords": "offset points"}
+                font = {"va": "top", "color": GREY, "fontsize": "small"}
+                text = f"limit {limits[key]:g}"
+                panel.annotate(text, (0.01, limits[key]), xytext=(0, -3), **units, **font)
             if wide(values):
                 panel.set_yscale("log")
             panel.set_title(_QUANTITIES.get(key, key), loc="left", fontsize="medium")

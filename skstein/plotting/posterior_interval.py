@@ -166,25 +166,18 @@ class PosteriorIntervalDisplay:
             clarity = (np.abs(mean) / np.where(spread > 0.0, spread, np.inf)).max(axis=0)
             clearest = sorted(chosen, key=lambda j: -clarity[j])[: check_count(top, "top")]
             chosen = clearest if order is None else [j for j in chosen if j in clearest]
-        display = cls._of(
+        return cls._of(
             posterior, values, features, chosen, level, inner_level, groups=groups, xlabel=xlabel
-        )
-        return display.plot(ax=ax, **kwargs)
+        ).plot(ax=ax, **kwargs)
 
     @classmethod
     def _of(cls, posterior, values, names, chosen, level, inner_level, **kwargs):
         q = np.concatenate([[0.5], check_level(level), check_level(inner_level)])
         quantiles = weighted_quantile(values[:, :, chosen], posterior.weights, q)
         quantiles = np.moveaxis(quantiles, 0, -1)
-        return cls(
-            [names[j] for j in chosen],
-            quantiles[..., 0],
-            quantiles[..., 1:3],
-            quantiles[..., 3:],
-            level=level,
-            inner_level=inner_level,
-            **kwargs,
-        )
+        median, outer, inner = quantiles[..., 0], quantiles[..., 1:3], quantiles[..., 3:]
+        shown = [names[j] for j in chosen]
+        return cls(shown, median, outer, inner, level=level, inner_level=inner_level, **kwargs)
 
     def plot(self, ax=None, *, name=None, color=None, offset=0.0):
         """Draw.
@@ -221,11 +214,8 @@ class PosteriorIntervalDisplay:
         self.ax_.set_yticks(range(n), self.names)
         self.ax_.set_ylim(n - 0.4, -0.6)
         self.ax_.set_xlabel(self.xlabel)
-        self.ax_.set_title(
-            f"Median, {100.0 * self.inner_level:g}% and {100.0 * self.level:g}% interval",
-            loc="left",
-            fontsize="medium",
-        )
+        title = f"Median, {100.0 * self.inner_level:g}% and {100.0 * self.level:g}% interval"
+        self.ax_.set_title(title, loc="left", fontsize="medium")
         if self.groups is not None or name is not None:
             self.ax_.legend(frameon=False, fontsize="small")
         return self

@@ -172,7 +172,7 @@ class PredictiveIntervalDisplay:
             ylabel = "probability" if target is None else f"probability of {target}"
             marked = y is not None and target is not None
             observed = (column, prediction.estimator._observed(y) == shown[0]) if marked else None
-        display = cls(
+        return cls(
             grid,
             mean,
             mean_interval,
@@ -183,8 +183,7 @@ class PredictiveIntervalDisplay:
             ylabel=ylabel,
             observed=observed,
             center=prediction.center,
-        )
-        return display.plot(ax=ax, **kwargs)
+        ).plot(ax=ax, **kwargs)
 
     def plot(self, ax=None, *, color=None):
         """Draw.

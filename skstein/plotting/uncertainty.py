@@ -4,9 +4,8 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 
 import numpy as np
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 
-from .._input.class_labels import refuse_unknown
 from ..predictive import predictive
 from ._common import COLORS, check_one_outcome, new_axes
 
@@ -82,15 +81,13 @@ class UncertaintyDisplay:
         if y is not None and not outcome.has_classes:
             raise ValueError("y marks the wrongly predicted classes; leave it out for a regressor.")
         if y is not None:
-            y = column_or_1d(y)
-            refuse_unknown(y, estimator.classes_, "were not seen in fit")
-        display = cls(
+            y = estimator.classes_[prediction.estimator._observed(y)]
+        return cls(
             uncertainty.aleatoric,
             uncertainty.epistemic,
             unit=outcome.unit,
             wrong=None if y is None else np.asarray(estimator.predict(X)) != y,
-        )
-        return display.plot(ax=ax, **kwargs)
+        ).plot(ax=ax, **kwargs)
 
     def plot(self, ax=None, *, kind="scatter"):
         """Draw.
@@ -124,14 +121,9 @@ class UncertaintyDisplay:
     def _scatter(self):
         self.ax_.scatter(self.aleatoric, self.epistemic, s=14, color=COLORS[0], alpha=0.6, lw=0)
         if self.wrong is not None:
-            self.ax_.scatter(
-                self.aleatoric[self.wrong],
-                self.epistemic[self.wrong],
-                s=60,
-                facecolors="none",
-                edgecolors=COLORS[1],
-                label=f"wrong ({self.wrong.sum()} of {len(self.wrong)})",
-            )
+            x, y = self.aleatoric[self.wrong], self.epistemic[self.wrong]
+            label = f"wrong ({self.wrong.sum()} of {len(self.wrong)})"
+            self.ax_.scatter(x, y, s=60, facecolors="none", edgecolors=COLORS[1], label=label)
             self.ax_.legend(frameon=False, fontsize="small")
         self.ax_.set_xlabel(f"aleatoric ({self.unit})")
         self.ax_.set_ylabel(f"epistemic ({self.unit})")
