@@ -108,6 +108,11 @@ class ParticlePosterior:
             )
         m, dim = self.particles.shape
         self.weights = normalized_weights(self.weights, m, "weights")
+        for name, shape in (("log_densities", (m,)), ("scores", (m, dim))):
+            if getattr(self, name) is not None:
+                setattr(self, name, values := np.asarray(getattr(self, name), dtype=float))
+                if values.shape != shape:
+                    raise ValueError(f"{name} must be of shape {shape}, got {values.shape}.")
         default = [f"theta[{j}]" for j in range(dim)]
         self.names = as_names(default if self.names is None else self.names, dim)
 

@@ -206,7 +206,7 @@ def test_prior_draws_of_explicit_variances(rng):
 
 def test_a_prior_without_variances_is_refused(rng):
     for prior in (Normal(1.0), Laplace(1.0)):
-        with pytest.raises(ValueError, match="has no variances"):
+        with pytest.raises(ValueError, match="has no variances of its own"):
             HierarchicalTarget(regressions(rng, prior)[0])
 
 

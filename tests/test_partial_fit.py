@@ -399,7 +399,7 @@ def test_classes_are_given_first_and_stay(rng):
         model.partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match=r"not in classes: \[2\]"):
         model.partial_fit(X, np.where(y == 1, 2, 0))
-    with pytest.raises(ValueError, match='"balanced" needs all rows; give'):
+    with pytest.raises(ValueError, match='"balanced" needs all rows at once'):
         model.set_params(class_weight="balanced").partial_fit(X, y)
 
 

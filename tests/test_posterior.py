@@ -305,6 +305,15 @@ def test_the_narrowest_interval_of_equal_weights_is_that_of_order_statistics(rng
     assert_allclose(found[1] - found[0], expected[1] - expected[0])
 
 
+def test_what_is_known_of_particles_has_their_number():
+    known = {"log_densities": [0.0, 1.0], "scores": [[1.0], [2.0]]}
+    posterior = ParticlePosterior([[0.0], [1.0]], **known)
+    assert posterior.log_densities.dtype == posterior.scores.dtype == float
+    for name, values in known.items():
+        with pytest.raises(ValueError, match=f"{name} must be of shape"):
+            ParticlePosterior([[0.0], [1.0]], **{name: values[:1]})
+
+
 @pytest.mark.parametrize("mass", [0.2, 0.8])
 def test_no_interval_of_the_same_mass_is_narrower(rng, mass):
     values, weights = rng.normal(size=(60, 2)), rng.exponential(size=60) * (rng.random(60) > 0.2)

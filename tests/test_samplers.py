@@ -479,7 +479,7 @@ def logistic(rng, n=300):
 def test_an_acceptance_step_refuses_noisy_scores(sampler, rng):
     noisy = ControlVariate(logistic(rng), np.zeros(3), 50)
     name = type(sampler).__name__
-    with pytest.raises(ValueError, match=f'{name} takes no minibatches: use sampler="sgld"'):
+    with pytest.raises(ValueError, match=f'{name} cannot use minibatches: use sampler="sgld"'):
         sampler.warm_up(noisy, 1, np.zeros((2, 3)), rng)
 
 

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
@@ -237,8 +238,6 @@ def test_files_are_read_one_at_a_time(rows, tmp_path):
 
 def test_parquet_files_have_names_of_columns(rows, tmp_path):
     pytest.importorskip("pyarrow")
-    import pandas as pd
-
     X, signal, _ = rows
     frame = pd.DataFrame(X, columns=list("abcd")).assign(y=signal)
     for i, part in enumerate((frame[:300], frame[300:])):
@@ -293,6 +292,9 @@ def test_what_is_wrong_with_a_block_is_said(rows):
         BayesianLinearRegression("pmd").partial_fit(pieces(X), pieces(signal))
     with pytest.raises(ValueError, match=r"x\.csv is not a file of a known kind"):
         Chunks(["x.csv"]).read(0)
+    for one in (signal, pd.DataFrame(X)):
+        with pytest.raises(TypeError, match="must be a list of pieces, got one"):
+            Chunks(one)
     with pytest.raises(TypeError, match="piece 0 is of type ndarray: leave columns out"):
         Chunks([X], columns=["a"]).read(0)
 

@@ -83,7 +83,10 @@ class GeneralizedLinearClassifier(LinearPredictions, BayesianClassifierMixin, Ba
         3000
         """
         if self.class_weight == "balanced":
-            raise ValueError('class_weight="balanced" needs all rows; give partial_fit a dict.')
+            raise ValueError(
+                'class_weight="balanced" needs all rows at once; give partial_fit the weights as a '
+                "dict."
+            )
         before = self.classes_ if hasattr(self, "posterior_") else None
         if classes is None and before is None:
             classes = self._classes_known

@@ -147,7 +147,9 @@ class Metropolis(Sampler, metaclass=ABCMeta):
         """
         self._validate_params()
         if target.stochastic:
-            raise ValueError(f'{type(self).__name__} takes no minibatches: use sampler="sgld".')
+            raise ValueError(
+                f'{type(self).__name__} cannot use minibatches: use sampler="sgld" with batch_size.'
+            )
         theta = np.array(theta, dtype=float)
         log_density, score = target.log_density_and_score(theta)
         bad = ~(np.isfinite(log_density) & np.isfinite(score).all(axis=1))

@@ -42,6 +42,8 @@ class Chunks:
     def __init__(self, sources, columns=None):
         if isinstance(sources, str | bytes | Path) or not hasattr(sources, "__iter__"):
             raise TypeError(f"sources must be a sequence of pieces, got {sources!r}: give a list.")
+        if hasattr(sources, "columns") or getattr(sources, "ndim", 2) < 2:
+            raise TypeError(f"sources must be a list of pieces, got one {type(sources).__name__}.")
         self.sources, self.columns = list(sources), columns
         if not self.sources:
             raise ValueError("sources has no piece: give at least one.")

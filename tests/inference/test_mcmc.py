@@ -93,7 +93,7 @@ def test_a_chain_that_starts_where_the_density_is_infinite_is_named(rng):
 def test_hamiltonian_chains_refuse_noisy_scores(rng):
     target = logistic(rng)
     noisy = ControlVariate(target, laplace_approximation(target).mode, 50)
-    with pytest.raises(ValueError, match='HMC takes no minibatches: use sampler="sgld"'):
+    with pytest.raises(ValueError, match='HMC cannot use minibatches: use sampler="sgld"'):
         HMC().warm_up(noisy, 1, np.zeros((2, 3)), rng)
 
 

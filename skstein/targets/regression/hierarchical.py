@@ -60,7 +60,10 @@ class HierarchicalTarget(Target):
         self._coef = regression._split(np.arange(self._inner)[None])[1][0]
         groups = regression.prior.variance_groups(len(self._coef))
         if groups is None:
-            raise ValueError(f"{regression.prior!r} has no variances: use AdaptiveRidge.")
+            raise ValueError(
+                f"{regression.prior!r} has no variances of its own; use AdaptiveRidge or "
+                "HierarchicalNormal."
+            )
         self._groups, self._sizes = groups, np.bincount(groups)
         self._loc = regression.prior.location(len(self._coef))
         self._shape, self._rate = float(regression.prior.shape), float(regression.prior.rate)
