@@ -4,8 +4,9 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 
 import numpy as np
-from sklearn.utils import check_consistent_length
+from sklearn.utils import check_consistent_length, column_or_1d
 
+from .._input.class_labels import refuse_unknown
 from ..predictive import predictive
 from ._common import COLORS, check_one_outcome, new_axes
 
@@ -81,7 +82,8 @@ class UncertaintyDisplay:
         if y is not None and not outcome.has_classes:
             raise ValueError("y marks the wrongly predicted classes; leave it out for a regressor.")
         if y is not None:
-            y = estimator.classes_[prediction.estimator._observed(y)]
+            y = column_or_1d(y)
+            refuse_unknown(y, estimator.classes_, "were not seen in fit")
         return cls(
             uncertainty.aleatoric,
             uncertainty.epistemic,
