@@ -229,7 +229,10 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
 
     def _resolve_noise(self, noise):
         if isinstance(noise, str) and noise == "auto":
-            raise ValueError('noise="auto" has no parameters: name one, as "heteroscedastic".')
+            raise ValueError(
+                'noise="auto" has no parameters of its own: name a noise, such as '
+                'noise="heteroscedastic".'
+            )
         return resolve_noise(noise)
 
     @property
