@@ -55,9 +55,9 @@ _MOST_OF_ONE, _FAR_ABOVE = np.array([[0.25], [0.5]]), 20.0
 
 def transformed(prediction, transformer):
     """The predictive of ``transformer.inverse_transform`` of the outcome."""
-    refuse_dask(prediction.X, "X")
     if isinstance(prediction, TransformedOutcome):
         return TransformedOutcome(prediction.direct, (*prediction.transformers, transformer))
+    refuse_dask(prediction.X, "X")
     if not prediction.outcome.location_scale:
         raise TypeError(
             "only the outcome of a skstein regressor that can be any number is transformed; "
