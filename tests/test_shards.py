@@ -292,6 +292,7 @@ def test_what_is_wrong_with_a_block_is_said(rows):
         BayesianLinearRegression("pmd").partial_fit(pieces(X), pieces(signal))
     with pytest.raises(ValueError, match=r"x\.csv is not a file of a known kind"):
         Chunks(["x.csv"]).read(0)
+    assert Chunks(np.array(["x.npy"])).sources == ["x.npy"]
     for one in (signal, pd.DataFrame(X)):
         with pytest.raises(TypeError, match="must be a list of pieces, got one"):
             Chunks(one)

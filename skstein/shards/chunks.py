@@ -42,7 +42,8 @@ class Chunks:
     def __init__(self, sources, columns=None):
         if isinstance(sources, str | bytes | Path) or not hasattr(sources, "__iter__"):
             raise TypeError(f"sources must be a sequence of pieces, got {sources!r}: give a list.")
-        if hasattr(sources, "columns") or getattr(sources, "ndim", 2) < 2:
+        kind = getattr(getattr(sources, "dtype", None), "kind", "O")
+        if hasattr(sources, "columns") or (kind not in "OU" and sources.ndim < 2):
             raise TypeError(f"sources must be a list of pieces, got one {type(sources).__name__}.")
         self.sources, self.columns = list(sources), columns
         if not self.sources:
