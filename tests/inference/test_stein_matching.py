@@ -37,9 +37,12 @@ def residuals(points, scores, weights):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("dim, m", [(2, 20), (6, 30), (6, 100)])
+@pytest.mark.parametrize("dim, m", [(2, 30), (6, 30), (6, 100)])
 def test_mean_and_covariance_of_a_gaussian(dim, m, weighted, rng):
-    """To the tolerance, though neither is that of the coordinates' unit."""
+    """To the tolerance, though neither is that of the coordinates' unit.
+
+    Of 20 particles in two coordinates, one set in 200 keeps a covariance that is 0.2 off.
+    """
     A = rng.normal(size=(dim, dim))
     precision = np.eye(dim) + 0.3 * (A + A.T) / np.sqrt(2 * dim) / 2
     mean = 0.3 * rng.normal(size=dim)
@@ -50,7 +53,7 @@ def test_mean_and_covariance_of_a_gaussian(dim, m, weighted, rng):
     assert_allclose(scores, target.score(points))
     factor = np.linalg.cholesky(precision)
     white = (points - mean) @ factor
-    assert np.abs(weights @ white).max() < 0.06
+    assert np.abs(weights @ white).max() < 0.04
     covariance = (white * weights[:, None]).T @ white
     assert np.abs(covariance - np.eye(dim)).max() < 0.06
 
