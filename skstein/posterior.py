@@ -302,7 +302,9 @@ class ParticlePosterior:
             If the posterior keeps no scores.
         """
         if self.scores is None:
-            raise ValueError("no scores here: the target has none, or the fit used minibatches.")
+            raise ValueError(
+                "this posterior keeps no scores: the target has none, or the fit used minibatches."
+            )
         points, scores = self._white()
         return ksd(points, scores, self.weights, "imq" if kernel is None else kernel)
 

@@ -267,8 +267,8 @@ def test_labels_of_another_kind_are_refused_by_score(rows):
 def test_rows_unlike_the_one_that_dask_invents(rows):
     """Whose predictions overflow, or whose group has no number; and blocks without a length."""
     X, y, _ = rows
-    X[:, 1] += 2000.0
-    counts = np.floor(np.exp(0.1 * (X[:, 1] - 2000.0)))
+    X[:, 1] += 20_000.0
+    counts = np.floor(np.exp(0.1 * (20_000.0 - X[:, 1])))
     model = BayesianPoissonRegression("laplace", random_state=0).fit(X, counts)
     for table in (blocks(X), frame(X).to_dask_array(lengths=True)):
         assert_allclose(model.predict(table).compute(), model.predict(X))

@@ -6,6 +6,7 @@ The second half asks of `SparseGPRegressor` what scikit-learn's own tests ask of
 
 import pickle
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -464,7 +465,7 @@ def test_several_outcomes_share_the_weights(rng):
     expected = logsumexp(log_densities, axis=0, b=reg.posterior_.weights[:, None])
     assert_allclose(reg.log_predictive(new, Y[:7]), expected, rtol=1e-8)
     assert reg.sample_predictive(new, 5).shape == reg.sample_y(new, 5).shape == (7, 2, 5)
-    with pytest.raises(ValueError, match="y has 3 columns, and in fit it had 2"):
+    with pytest.raises(ValueError, match="y has 3 columns, but the fit was on 2 outcomes"):
         reg.log_predictive(new, np.ones((7, 3)))
 
 
@@ -619,6 +620,26 @@ def test_a_second_start_leaves_alone_what_rows_do_not_tell(rng):
     assert all(third[name] == second[name] for name in set(names) - {"k1__k2__k2__length_scale"})
     SparseGPRegressor(DotProduct() + WhiteKernel(), optimizer=optimizer).fit(X, noise)
     assert len(starts) == 4
+
+
+@one_set_ignored
+@bounds_ignored
+@pytest.mark.parametrize("steep", [False, True])
+def test_only_the_best_search_is_warned_of(steep, monkeypatch):
+    """Of noise two searches follow the first, which wins here; they stop on a slope."""
+    rng = np.random.default_rng(0)
+    X, y, starts = rng.normal(size=(30, 1)), rng.normal(size=30), []
+
+    def search(objective, start, bounds):
+        starts.append(start)
+        wins = np.array_equal(start, starts[0])
+        slope = np.full(len(start), 9.0 if steep or not wins else 0.0)
+        return start, -1000.0 if wins else objective(start)[0], {"grad": slope}
+
+    monkeypatch.setattr("scipy.optimize.fmin_l_bfgs_b", search)
+    with pytest.warns(ConvergenceWarning, match="has a slope") if steep else nullcontext():
+        SparseGPRegressor(RBF(1e4) + WhiteKernel()).fit(X, y)
+    assert len({tuple(start) for start in starts}) == 3
 
 
 @pytest.mark.parametrize("offset", [20.0, 100.0])

@@ -245,7 +245,7 @@ def test_partial_fit_after_fit_goes_on_with_its_networks(rng):
     reg.set_params(learning_rate_init=1e-7).partial_fit(X, y)
     after = np.stack([state.weights for state in reg._networks])
     assert_allclose(networks, after, atol=1e-4)
-    with pytest.raises(ValueError, match="columns, and in fit it had 1"):
+    with pytest.raises(ValueError, match="columns, but the fit was on 1"):
         reg.partial_fit(X, np.column_stack([y, y]))
 
 
@@ -948,7 +948,7 @@ def test_a_stream_keeps_its_classes():
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         clf.partial_fit(X, y)
     clf.partial_fit(X, y, classes=[0, 1, 2, 3])
-    with pytest.raises(ValueError, match="are not those before"):
+    with pytest.raises(ValueError, match="are not those of the rows before"):
         clf.partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match="classes that are not in classes: \\[9\\]"):
         clf.partial_fit(X, np.append(y[1:], 9))

@@ -395,7 +395,7 @@ def test_classes_are_given_first_and_stay(rng):
     model.partial_fit(X, y, classes=[1, 0])
     assert_array_equal(model.classes_, [0, 1])
     model.partial_fit(X[y == 1], y[y == 1])
-    with pytest.raises(ValueError, match=r"classes=\[0, 1, 2\] are not those before"):
+    with pytest.raises(ValueError, match=r"classes=\[0, 1, 2\] are not those of the rows before"):
         model.partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match=r"not in classes: \[2\]"):
         model.partial_fit(X, np.where(y == 1, 2, 0))

@@ -263,7 +263,7 @@ def test_ksd_is_that_of_the_whitened_particles(scored):
 
 
 def test_ksd_needs_scores(rng):
-    with pytest.raises(ValueError, match="no scores here"):
+    with pytest.raises(ValueError, match="keeps no scores"):
         ParticlePosterior(rng.normal(size=(3, 2))).ksd()
 
 

@@ -32,7 +32,9 @@ def stream_classes(classes, before):
         return before
     classes = np.unique(classes)
     if before is not None and not np.array_equal(classes, before):
-        raise ValueError(f"classes={classes.tolist()} are not those before, {before.tolist()}.")
+        raise ValueError(
+            f"classes={classes.tolist()} are not those of the rows before, {before.tolist()}."
+        )
     return classes
 
 

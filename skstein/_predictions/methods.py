@@ -426,7 +426,9 @@ class BayesianRegressorMixin(PredictsOutcomes, RegressorMixin):
             else:
                 y = check_array(y, dtype=np.float64, input_name="y")
         if y.ndim == 2 and y.shape[1] != self._n_outputs:
-            raise ValueError(f"y has {y.shape[1]} columns, and in fit it had {self._n_outputs}.")
+            raise ValueError(
+                f"y has {y.shape[1]} columns, but the fit was on {self._n_outputs} outcomes."
+            )
         assert_all_finite(y, input_name="y")
         self._outcome.check(y)
         return y

@@ -166,7 +166,10 @@ class BayesianLinearRegression(GeneralizedLinearRegressor):
     def _fit(self, X, y, sample_weight, stream=False, classes=None, offset=None):
         self._noise = noise_to_fit(self, stream and hasattr(self, "posterior_"))
         if self._outcome.n_predictors > 1 and not self.fit_intercept:
-            raise ValueError(f"noise={self.noise!r} has an intercept: use fit_intercept=True.")
+            raise ValueError(
+                f"noise={self.noise!r} has an intercept, which sets its level: use "
+                "fit_intercept=True."
+            )
         super()._fit(X, y, sample_weight, stream, classes, offset)
         if isinstance(self._outcome, StudentT) and sample_weight is None:
             self._warn_of_added_noise()

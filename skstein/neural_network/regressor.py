@@ -375,7 +375,9 @@ class BayesianMLPRegressor(BayesianRegressorMixin, MultiOutputMixin, _BayesianML
         X, y = self._validated(X, y, further, multi_output=True)
         y = check_outcomes(dense(y)).reshape(X.shape[0], -1)
         if further and y.shape[1] != self._n_outputs:
-            raise ValueError(f"y has {y.shape[1]} columns, and in fit it had {self._n_outputs}.")
+            raise ValueError(
+                f"y has {y.shape[1]} columns, but the fit was on {self._n_outputs} outcomes."
+            )
         return self._prepared(*drop_weightless(X, y, check_sample_weight(sample_weight, X)))
 
     def _noise_to_fit(self, n_rows=0.0, further=False):

@@ -57,3 +57,14 @@ def test_gold(name, engine):
     # That of the gold posterior is part of it, and the others keep fewer points.
     error = (posterior.quantile([0.05, 0.5, 0.95]) - quantiles) / sd
     assert np.sqrt(np.mean(error**2)) < (0.06 if engine in ("mcmc", "pmfvb") else 0.13)
+
+
+@pytest.mark.parametrize("engine", ["svgd", "fwss"])
+def test_a_group_for_each_row_is_warned_of(engine):
+    """The 5 % point of the groups' spread is 0.6 standard deviations off."""
+    rng, n = np.random.default_rng(0), 20
+    X = rng.normal(size=(n, 1))
+    y = 10.0 * (X[:, 0] + 1.5 * rng.normal(size=n) + 0.5 * rng.normal(size=n))
+    model = BayesianLinearRegression(engine, random_effects=[1], random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(np.column_stack([X, np.arange(n)]), y)
